@@ -1,0 +1,1 @@
+"""Appointment expiry and transactional outbox: what is true with or without Celery."""

@@ -1,0 +1,5 @@
+"""`python -m app`: the operator's commands."""
+
+from app.cli import main
+
+main()

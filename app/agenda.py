@@ -1,0 +1,109 @@
+"""Whose turn it is in a cycle: the bound, the time, the stop, and each appointment once (S3, S4).
+
+Shared by the cycle's connections; knows no database. First come those that never failed, oldest
+deadline first; then, longest untried first, those that failed in an earlier cycle.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from uuid import UUID
+
+from app.store.runs import Outcome
+
+
+class Agenda:
+    """Hands out turns until the bound, the time or the work is used up."""
+
+    def __init__(
+        self,
+        *,
+        batch_size: int,
+        seconds: float,
+        stopping: Callable[[], bool],
+        failed_before: Iterator[UUID],
+    ) -> None:
+        self._permits = batch_size
+        self._deadline = time.monotonic() + seconds
+        self._stopping = stopping
+        self._failed_before = failed_before
+        self._changed = threading.Condition()
+        self._in_hand = 0
+        self._never_failed_left = True
+        self.attempted: set[UUID] = set()
+        self.outcome = Outcome.COMPLETED
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether everybody who never failed has been passed."""
+        return not self._never_failed_left
+
+    @contextmanager
+    def turn(self) -> "Iterator[Turn | None]":
+        """One turn, given back at the end; None when the cycle is over.
+
+        The bound counts what expires, not what is tried: while its rest is in other hands, wait
+        whether they use it.
+        """
+        turn = self._take()
+        try:
+            yield turn
+        finally:
+            if turn is not None:
+                self._give_back(turn)
+
+    def _take(self) -> "Turn | None":
+        with self._changed:
+            self._changed.wait_for(lambda: self._permits > 0 or self._in_hand == 0)
+            if self._over() or self._permits == 0:
+                return None
+            retry = None if self._never_failed_left else next(self._failed_before, None)
+            if retry is None and not self._never_failed_left:
+                return None
+            self._permits -= 1
+            self._in_hand += 1
+            return Turn(self, retry)
+
+    def _give_back(self, turn: "Turn") -> None:
+        with self._changed:
+            self._in_hand -= 1
+            if not turn.expired:
+                self._permits += 1
+            self._changed.notify_all()
+
+    def _over(self) -> bool:
+        if self.outcome is Outcome.COMPLETED:
+            if self._stopping():
+                self.outcome = Outcome.STOPPED
+            elif time.monotonic() >= self._deadline:
+                self.outcome = Outcome.CUT_SHORT
+        return self.outcome is not Outcome.COMPLETED
+
+    def end(self, outcome: Outcome) -> None:
+        """Hand out no further turn; items in hand are finished."""
+        with self._changed:
+            self.outcome = outcome
+            self._changed.notify_all()
+
+    def admit(self, appointment_id: UUID) -> bool:
+        """Whether it is attempted for the first time in this cycle, whichever connection tries."""
+        with self._changed:
+            if appointment_id in self.attempted:
+                return False
+            self.attempted.add(appointment_id)
+            return True
+
+    def nobody_left(self) -> None:
+        """The claim came back empty: those that failed before are next."""
+        with self._changed:
+            self._never_failed_left = False
+
+
+class Turn:
+    """The right to attempt one appointment: the next that never failed, or this one again."""
+
+    def __init__(self, agenda: Agenda, retry: UUID | None) -> None:
+        self.agenda = agenda
+        self.retry = retry
+        self.expired = False

@@ -1,0 +1,87 @@
+"""What the commands share: a checked connection, and how things are shown."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import Connection, Engine
+
+from app import database, schema
+from app.settings import DatabaseSettings
+
+console = Console(highlight=False)
+
+
+def engine() -> Engine:
+    """The database that `DATABASE_URL` names."""
+    return database.engine(DatabaseSettings.load().url, connections=2)
+
+
+@contextmanager
+def connected() -> Iterator[Connection]:
+    """One transaction on a schema that fits this program."""
+    with engine().begin() as connection:
+        schema.check(connection)
+        yield connection
+
+
+def show_json(found: Any) -> None:
+    """Print dataclasses, alone or in lists, as one JSON document."""
+    json.dump(_plain(found), sys.stdout, indent=2, ensure_ascii=False, default=str)
+    sys.stdout.write("\n")
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, datetime):
+        return found.astimezone(UTC).isoformat()
+    if dataclasses.is_dataclass(found) and not isinstance(found, type):
+        return {
+            field.name: _plain(getattr(found, field.name)) for field in dataclasses.fields(found)
+        }
+    if isinstance(found, list | tuple):
+        return [_plain(item) for item in found]
+    if isinstance(found, dict):
+        return {key: _plain(value) for key, value in found.items()}
+    return found
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """A table whose numbers stand to the right."""
+    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for number, name in enumerate(columns):
+        numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
+        made.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(shown(cell) for cell in row))
+    return made
+
+
+def shown(cell: object) -> str:
+    """A value as people read it."""
+    match cell:
+        case None:
+            return "–"
+        case datetime():
+            return cell.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        case float():
+            return f"{cell:.1f}"
+        case _:
+            return str(cell)
+
+
+def age(seconds: float | None) -> str:
+    """A span in the largest units that say something."""
+    if seconds is None:
+        return "–"
+    whole = int(seconds)
+    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
+        if whole >= length:
+            smaller = {"d": ("h", 3600), "h": ("min", 60), "min": ("s", 1)}[unit]
+            return f"{whole // length} {unit} {whole % length // smaller[1]} {smaller[0]}"
+    return f"{max(seconds, 0):.1f} s"

@@ -1,0 +1,32 @@
+"""`migrate`: bring the schema up to date."""
+
+from typing import Annotated
+
+import typer
+
+from app.cli.desk import console, engine
+
+
+def migrate(
+    back_to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="REVISION",
+            help="Go back to this older revision instead ('base' removes the schema's tables "
+            "with all their data).",
+        ),
+    ] = None,
+) -> None:
+    """Bring the schema up to date. Safe to repeat, and when several start it at once."""
+    from app import migrations  # noqa: PLC0415 - Alembic is slow to import
+
+    before = migrations.revision(engine())
+    if back_to is None:
+        migrations.apply(engine())
+    else:
+        migrations.revert(engine(), back_to)
+    after = migrations.revision(engine())
+    if before == after:
+        console.print(f"The schema is at revision {after}: nothing to do.")
+    else:
+        console.print(f"The schema went from revision {before or 'none'} to {after or 'none'}.")

@@ -1,0 +1,78 @@
+"""`runs`: the kept cycles and drains, by the id that `celery call` printed."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from app.cli.desk import connected, console, show_json, shown, table
+from app.store import runs as store
+
+FIGURES = (
+    "ExpiredCount",
+    "SlotsReleasedCount",
+    "SlotsExpiredCount",
+    "SkippedLockedCount",
+    "PublishedCount",
+    "RefusedCount",
+    "DurationMs",
+)
+
+
+def runs(
+    run_id: Annotated[
+        str | None, typer.Argument(help="One run, by the task id that `celery call` printed.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many of the last.")] = 20,
+    job: Annotated[
+        str | None, typer.Option(help="Only 'appointment_timeout' or 'outbox_publisher'.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
+) -> None:
+    """The last cycles and drains, or one of them: times, outcome, figures."""
+    with connected() as connection:
+        found = (
+            store.last(connection, count, job) if run_id is None else store.one(connection, run_id)
+        )
+    if found is None:
+        sys.exit(f"No run {run_id} is kept: not started yet, or past its retention.")
+    if as_json:
+        show_json(found)
+    elif isinstance(found, store.Run):
+        _one(found)
+    else:
+        _several(found)
+
+
+def _one(run: store.Run) -> None:
+    rows: list[tuple[str, object]] = [
+        ("job", run.job),
+        ("outcome", run.outcome or "under way, or its process was killed"),
+        ("started", run.started_at),
+        ("finished", run.finished_at),
+        ("AsOf", run.as_of),
+        *sorted((run.result or {}).items()),
+    ]
+    if run.detail:
+        rows.append(("detail", run.detail))
+    console.print(table(f"Run {run.run_id}", ["", ""], [(name, shown(v)) for name, v in rows]))
+
+
+def _several(found: list[store.Run]) -> None:
+    figures = [name for name in FIGURES if any(name in (run.result or {}) for run in found)]
+    console.print(
+        table(
+            f"The last {len(found)} runs (UTC)",
+            ["run id", "job", "started", "outcome", *(n.removesuffix("Count") for n in figures)],
+            [
+                (
+                    run.run_id,
+                    run.job,
+                    run.started_at,
+                    run.outcome,
+                    *((run.result or {}).get(name) for name in figures),
+                )
+                for run in found
+            ],
+        )
+    )

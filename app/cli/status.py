@@ -1,0 +1,49 @@
+"""`status`: is the work being done, and what stands in its way."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from app.cli.desk import age, connected, console, show_json, shown, table
+from app.store import status as store
+
+
+def status(
+    limit: Annotated[int, typer.Option(min=1, help="Show so many poison items.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
+) -> None:
+    """Backlog and its oldest age, poison items with reasons, outbox, last successful cycle."""
+    with connected() as connection:
+        found = store.read(connection)
+        poison = store.poison(connection, limit)
+    if as_json:
+        show_json({**asdict(found), "poison_items": poison})
+        return
+    last = found.last_successful_cycle
+    since = None if last is None else (found.now - last).total_seconds()
+    rows = [
+        ("Overdue, not yet expired", _counted(found.backlog)),
+        ("  oldest overdue for", age(found.oldest_overdue_seconds)),
+        ("Poison items", _counted(found.poison)),
+        ("Messages unsent", _counted(found.outbox_backlog)),
+        ("  oldest waiting for", age(found.oldest_unsent_seconds)),
+        ("  set aside", _counted(found.set_aside)),
+        ("Last successful cycle", f"{shown(last)} UTC, {age(since)} ago" if last else "none kept"),
+    ]
+    console.print(table("Status", ["", ""], rows))
+    if poison:
+        console.print(
+            table(
+                "Poison items (they stay Pending until their data is mended)",
+                ["appointment", "rule", "SQLSTATE", "failing since", "attempts"],
+                [
+                    (p.appointment_id, p.rule, p.sqlstate, p.first_failed_at, p.attempts)
+                    for p in poison
+                ],
+            )
+        )
+
+
+def _counted(number: int) -> str:
+    return f"{number:,}" if number < store.CAP else f"{store.CAP:,} or more"

@@ -1,0 +1,130 @@
+"""PostgreSQL: one engine per process, every connection with bounded waits.
+
+Nothing here knows the tables. Statements on the hot path are prepared once per connection, since
+planning a joined statement costs more than running it.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from psycopg2 import extensions
+from psycopg2.extras import register_uuid
+from sqlalchemy import Connection, CursorResult, Engine, create_engine, event
+from sqlalchemy.engine import URL
+
+LOCK_TIMEOUT = "2s"
+STATEMENT_TIMEOUT = "10s"
+IDLE_IN_TRANSACTION_TIMEOUT = "20s"
+
+SESSION = {
+    "timezone": "UTC",
+    "lock_timeout": LOCK_TIMEOUT,
+    "statement_timeout": STATEMENT_TIMEOUT,
+    "idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION_TIMEOUT,
+    "jit": "off",  # a generic plan's estimate is high enough to trigger it, for nothing
+    "plan_cache_mode": "force_generic_plan",
+}
+"""Set at connection time, so that no backend of ours outlives its limits, client killed or not."""
+
+TRANSPORT = {
+    "connect_timeout": 5,  # seconds
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,  # milliseconds: a half-open connection ends, instead of a hang
+}
+
+FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
+LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
+
+_engines: dict[tuple[str, int], Engine] = {}
+
+
+def engine(url: URL, connections: int = 5) -> Engine:
+    """This process's engine for `url`, holding at most `connections`; made on first use."""
+    key = (url.render_as_string(hide_password=False), connections)
+    if key not in _engines:
+        made = create_engine(
+            url,
+            pool_size=connections,
+            max_overflow=0,
+            pool_timeout=10,
+            pool_pre_ping=True,  # a restarted server costs no cycle
+            hide_parameters=True,  # D5: no parameter ever reaches a log
+            connect_args=_connect_args(url),
+        )
+        event.listen(made, "connect", _read_types)
+        _engines[key] = made
+    return _engines[key]
+
+
+def _connect_args(url: URL) -> dict[str, Any]:
+    """Ours first: what the operator wrote into the URL wins."""
+    ours = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
+    theirs = str(url.query.get("options", ""))
+    chosen = {"application_name": "calendar", **TRANSPORT, "options": f"{ours} {theirs}".strip()}
+    return {name: v for name, v in chosen.items() if name == "options" or name not in url.query}
+
+
+def _read_types(connection: extensions.connection, _record: object) -> None:
+    """Values as Python's types, on our connections only: the process may not be ours alone."""
+    register_uuid(conn_or_curs=connection)  # type: ignore[no-untyped-call]
+    extensions.register_type(_INSTANT, connection)
+    extensions.register_type(_INSTANTS, connection)
+
+
+def _instant(value: str | bytes | None, cursor: extensions.cursor) -> Any:
+    """PostgreSQL's calendar is wider than Python's: what lies beyond becomes its first or last day.
+
+    An odd row must load, so that the law can judge it, instead of stopping every claim behind it.
+    """
+    try:
+        return extensions.PYDATETIMETZ(value, cursor)
+    except ValueError:
+        return FIRST_INSTANT if str(value).endswith("BC") else LAST_INSTANT
+
+
+_INSTANT = extensions.new_type((1184,), "INSTANT", _instant)
+_INSTANTS = extensions.new_array_type((1185,), "INSTANTS", _INSTANT)
+
+
+def _forget_after_fork() -> None:
+    """A child never uses, and never closes, its parent's connections."""
+    for inherited in _engines.values():
+        inherited.dispose(close=False)
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A statement with `:name` parameters, planned once per connection and run by its name."""
+
+    name: str
+    parameters: Mapping[str, str]
+    """Each parameter's PostgreSQL type, in any order."""
+    sql: str
+
+    def prepare(self, connection: Connection) -> None:
+        """Plan it on this connection, unless it is already."""
+        done: set[str] = connection.info.setdefault("prepared", set())
+        if self.name not in done:
+            connection.exec_driver_sql(self._declaration())
+            done.add(self.name)
+
+    def run(self, connection: Connection, values: Mapping[str, object]) -> CursorResult[Any]:
+        """Run it; `prepare` must have been called on this connection."""
+        arguments = ", ".join(f"%({name})s" for name in self.parameters)
+        return connection.exec_driver_sql(f"EXECUTE {self.name} ({arguments})", dict(values))
+
+    def _declaration(self) -> str:
+        places = {name: f"${number}" for number, name in enumerate(self.parameters, 1)}
+        body = re.sub(r"(?<!:):(\w+)", lambda match: places[match[1]], self.sql)
+        types = ", ".join(self.parameters.values())
+        return f"PREPARE {self.name} ({types}) AS {body}"

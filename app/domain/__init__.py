@@ -1,0 +1,1 @@
+"""The law: nouns, their states and their moves. No session, clock, network or framework here."""

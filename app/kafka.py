@@ -1,0 +1,277 @@
+"""Kafka: one idempotent producer per process, and a verdict for every message.
+
+Only a message's own delivery report is a verdict; a flush that returns proves nothing (O2).
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import partial
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from app.settings import KafkaSettings, SettingsError
+
+DELIVERY_SECONDS = 8.0
+"""After so long without an acknowledgement a message has failed; it is sent again later."""
+
+OWNED = {
+    "acks": "all",
+    "enable.idempotence": "true",
+}
+"""What O2 promises; an override is refused."""
+
+DEFAULTS: dict[str, str] = {
+    "client.id": "calendar.outbox_publisher",
+    "partitioner": "murmur2_random",  # a key goes where Java's default partitioner puts it
+    "linger.ms": "5",
+    "allow.auto.create.topics": "false",
+    "topic.metadata.propagation.max.ms": "2000",  # an unknown topic is told well before a time-out
+    "socket.keepalive.enable": "true",
+    "log_level": "2",  # librdkafka's own lines on stderr; causes are told by verdicts
+}
+
+_SYNONYMS = {"request.required.acks": "acks", "metadata.broker.list": "bootstrap.servers"}
+_NO_OPTION = "option.that.does.not.exist"
+_BOUND_BY_US = ("delivery.timeout.ms", "message.timeout.ms", "transactional.id")
+
+# Refused for the sake of the topic: every message of it, and no neighbour.
+_TOPIC_CODES = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+}
+# Refused for a message's own sake; a broker refuses the whole batch it travelled in.
+_MESSAGE_CODES = {
+    KafkaError.MSG_SIZE_TOO_LARGE,
+    KafkaError.INVALID_MSG,
+    KafkaError.INVALID_MSG_SIZE,
+    KafkaError.INVALID_TIMESTAMP,
+    KafkaError.INVALID_RECORD,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    KafkaError._BAD_MSG,
+    KafkaError._INVALID_ARG,
+}
+
+
+class Answer(Enum):
+    """What became of one message."""
+
+    ACKNOWLEDGED = auto()
+    REFUSED = auto()
+    NONE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An answer with its cause; `shared` when innocent neighbours may have got the same one."""
+
+    answer: Answer
+    error: str = ""
+    shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What goes over the wire."""
+
+    topic: str
+    key: bytes
+    value: bytes
+    headers: list[tuple[str, Any]]
+
+
+UNANSWERED = Verdict(Answer.NONE, "no acknowledgement in time")
+
+
+def configuration(settings: KafkaSettings) -> dict[str, str]:
+    """The client's options; unrelated `KAFKA_…` variables are left alone, wrong ones refused."""
+    options = {**DEFAULTS, "bootstrap.servers": settings.kafka_bootstrap_servers}
+    for name, value in settings.overrides.items():
+        option = _SYNONYMS.get(name, name)
+        variable = "KAFKA_" + name.upper().replace(".", "_")
+        if not _is_option(name, value, variable):
+            continue
+        if option in OWNED and value.lower() not in {OWNED[option], "-1"}:
+            msg = f"{variable} is refused: the outbox relies on {option}={OWNED[option]}."
+            raise SettingsError(msg)
+        if option in _BOUND_BY_US:
+            msg = f"{variable} is refused: the outbox bounds its own sending."
+            raise SettingsError(msg)
+        options[option] = value
+    return {**options, **OWNED, "delivery.timeout.ms": str(int(DELIVERY_SECONDS * 1000))}
+
+
+def _is_option(name: str, value: str, variable: str) -> bool:
+    """Ask the client itself, which refuses the first option that it does not like.
+
+    The second one does not exist, so that no client is ever made by asking.
+    """
+    try:
+        Producer({name: value, _NO_OPTION: ""})
+    except KafkaException as refusal:
+        text = refusal.args[0].str()
+    if _NO_OPTION in text:
+        return True
+    if "No such configuration property" in text:
+        return False
+    msg = f"{variable} is wrong: the Kafka client refuses this value for {name}."
+    raise SettingsError(msg)
+
+
+def check(settings: KafkaSettings) -> None:
+    """Make a client and close it: what only shows then (a missing certificate) is told at once."""
+    probe = Sender(configuration(settings))
+    probe.connect()
+    probe.close()
+
+
+class Sender:
+    """The process's producer: made on first use, replaced when it can no longer be trusted."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = dict(options)
+        self._producer: Producer | None = None
+
+    def send(
+        self,
+        records: Sequence[Record],
+        deadline: float,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> list[Verdict]:
+        """Send them all and wait for every verdict, until `deadline` (monotonic) or a stop.
+
+        A message without a verdict may still have arrived: it is sent again later, identical.
+        """
+        verdicts = [UNANSWERED] * len(records)
+        self._attempt(records, verdicts, range(len(records)), deadline, stopping)
+        for number in [n for n, verdict in enumerate(verdicts) if verdict.shared]:
+            self._attempt(records, verdicts, [number], deadline, stopping)
+        return verdicts
+
+    def _attempt(
+        self,
+        records: Sequence[Record],
+        verdicts: list[Verdict],
+        numbers: Sequence[int],
+        deadline: float,
+        stopping: Callable[[], bool],
+    ) -> None:
+        producer = self._producer or self.connect()
+        try:
+            for number in numbers:
+                verdicts[number] = UNANSWERED
+                note = partial(_note, verdicts, number)
+                refusal = self._produce(producer, records[number], note, deadline)
+                verdicts[number] = refusal or verdicts[number]
+            while producer.flush(0.1) and time.monotonic() < deadline and not stopping():
+                pass
+        except KafkaException as fatal:  # this producer sends nothing any more
+            cause = verdict_of(fatal.args[0]).error
+            verdicts[:] = [Verdict(Answer.NONE, cause) if v == UNANSWERED else v for v in verdicts]
+        if any(verdicts[number].answer is Answer.NONE for number in numbers):
+            self._abandon(producer)
+
+    def connect(self) -> Producer:
+        """Make the producer; a SettingsError when its options do not go together."""
+        try:
+            self._producer = Producer(self._options)
+        except KafkaException as error:
+            msg = f"Kafka client options are wrong: {error.args[0].str()}."
+            raise SettingsError(msg) from None
+        return self._producer
+
+    @staticmethod
+    def _produce(
+        producer: Producer,
+        record: Record,
+        note: Callable[[KafkaError | None, Message], None],
+        deadline: float,
+    ) -> Verdict | None:
+        """Hand it over; what the client itself refuses is told at once."""
+        while True:
+            try:
+                producer.produce(
+                    record.topic,
+                    key=record.key,
+                    value=record.value,
+                    headers=record.headers,
+                    on_delivery=note,
+                )
+            except BufferError:  # the client's queue is full: let it work
+                if time.monotonic() >= deadline:
+                    return UNANSWERED
+                producer.poll(0.1)
+            except KafkaException as error:
+                return replace(verdict_of(error.args[0]), shared=False)
+            except (
+                TypeError,
+                ValueError,
+            ) as error:  # no record at all, e.g. a header that is a list
+                return Verdict(Answer.REFUSED, f"{type(error).__name__}: not a valid record")
+            else:
+                return None
+
+    def _abandon(self, producer: Producer) -> None:
+        """Nothing that is still in its hands may go out after its row was claimed again."""
+        self._producer = None
+        try:
+            producer.purge()
+            producer.flush(1)
+        except KafkaException:  # already fatal: there is nothing to take back
+            pass
+
+    def close(self) -> None:
+        """End of the process: every drain has waited for its verdicts, so nothing is pending."""
+        if self._producer is not None:
+            self._abandon(self._producer)
+
+
+def _note(
+    verdicts: list[Verdict], number: int, error: KafkaError | None, _message: Message
+) -> None:
+    verdicts[number] = Verdict(Answer.ACKNOWLEDGED) if error is None else verdict_of(error)
+
+
+def verdict_of(error: KafkaError) -> Verdict:
+    """Told apart by code: `retriable()` is false on all final errors."""
+    cause = f"{error.name()}: {error.str()}"
+    if error.code() in _TOPIC_CODES:
+        return Verdict(Answer.REFUSED, cause)
+    if error.code() in _MESSAGE_CODES:
+        return Verdict(Answer.REFUSED, cause, shared=True)
+    return Verdict(Answer.NONE, cause)
+
+
+_senders: dict[str, Sender] = {}
+_inherited: list[Sender] = []
+
+
+def sender(settings: KafkaSettings) -> Sender:
+    """This process's sender; a wrong option is a SettingsError."""
+    key = settings.kafka_bootstrap_servers
+    if key not in _senders:
+        _senders[key] = Sender(configuration(settings))
+    return _senders[key]
+
+
+def close_all() -> None:
+    """Before the process ends."""
+    for one in _senders.values():
+        one.close()
+    _senders.clear()
+
+
+def _forget_after_fork() -> None:
+    """A parent's producer has no threads here: never used, and never collected, in a child."""
+    _inherited.extend(_senders.values())
+    _senders.clear()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)

@@ -1,0 +1,234 @@
+"""Verb 2: one drain of the outbox to Kafka: at least once, in order per key (section 7).
+
+A batch is one transaction: claim, send, mark, commit. Its rows stay locked while Kafka answers, so
+a publisher that dies gives them back at once; it is bounded by `BATCH_SECONDS`.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import zip_longest
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import facts, schema
+from app.kafka import Answer, Record, Sender, Verdict
+from app.settings import SettingsError
+from app.store import errors, outbox, runs
+from app.store.runs import Job, Outcome
+
+MAX_ATTEMPTS = 5
+"""A message refused for its own sake so often is set aside (O4)."""
+BATCH_SECONDS = 12.0
+"""No transaction of a drain stays open for longer; below the connection's idle limit."""
+DRAIN_SECONDS = 30.0
+"""After so long a drain takes no further batch; the next one goes on."""
+LOOK_AGAIN_SECONDS = 0.05
+"""While a cycle commits, so often a drain looks for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class DrainOptions:
+    """How large a batch is, and how long a cycle may be followed."""
+
+    batch_size: int = 1000
+    cycle_seconds: float = 40
+
+
+@dataclass(slots=True)
+class DrainReport:
+    """How a drain ended and what it did."""
+
+    run_id: str
+    started_at: datetime | None = None
+    outcome: Outcome = Outcome.COMPLETED
+    published: int = 0
+    refused: int = 0
+    set_aside: int = 0
+    duration_ms: int = 0
+    detail: str | None = None
+
+    def result(self) -> dict[str, int]:
+        """Its figures, as kept and shown."""
+        return {
+            "PublishedCount": self.published,
+            "RefusedCount": self.refused,
+            "SetAsideCount": self.set_aside,
+            "DurationMs": self.duration_ms,
+        }
+
+
+def drain(
+    engine: Engine,
+    sender: Sender,
+    options: DrainOptions,
+    run_id: str,
+    *,
+    stopping: Callable[[], bool] = lambda: False,
+    tell: facts.Tell = facts.nobody,
+) -> DrainReport:
+    """Publish what waits, and what a cycle under way adds; a failure is an outcome."""
+    started = time.monotonic()
+    report = DrainReport(run_id)
+    try:
+        with engine.begin() as connection:
+            schema.check(connection)
+            report.started_at = connection.execute(text("SELECT now()")).scalar_one()
+        _Drain(engine, sender, options, report, stopping, tell).run(started + DRAIN_SECONDS)
+    except schema.SchemaError as error:  # refused before any row is touched
+        report.outcome, report.detail = Outcome.FAILED, str(error)
+    except SQLAlchemyError as error:  # what was acknowledged but not marked is sent again
+        report.outcome, report.detail = Outcome.FAILED, errors.sentence(error)
+    except SettingsError as error:  # the client's options do not go together
+        report.outcome, report.detail = Outcome.FAILED, str(error)
+    except BaseException as error:  # a signal's SystemExit or a bug: recorded, then passed on
+        report.outcome, report.detail = Outcome.FAILED, type(error).__name__
+        raise
+    finally:
+        report.duration_ms = round((time.monotonic() - started) * 1000)
+        if report.published or report.refused or report.outcome is not Outcome.COMPLETED:
+            _keep(engine, report)
+        tell(facts.DrainEnded(report.outcome, report.result(), report.detail))
+    return report
+
+
+def _keep(engine: Engine, report: DrainReport) -> None:
+    with suppress(SQLAlchemyError), engine.begin() as connection:  # told by the outcome already
+        runs.record(
+            connection,
+            report.run_id,
+            Job.OUTBOX_PUBLISHER,
+            report.outcome,
+            report.result(),
+            report.detail,
+            report.started_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What one batch wrote, true once it is committed."""
+
+    published: int
+    refusals: list[facts.MessageRefused]
+
+
+@dataclass
+class _Drain:
+    """One drain at work."""
+
+    engine: Engine
+    sender: Sender
+    options: DrainOptions
+    report: DrainReport
+    stopping: Callable[[], bool]
+    tell: facts.Tell
+    after_id: int = 0
+
+    def run(self, deadline: float) -> None:
+        """Batch after batch until nothing waits and no cycle is under way."""
+        while self.report.outcome is Outcome.COMPLETED:
+            if self.stopping():
+                self.report.outcome = Outcome.STOPPED
+            elif time.monotonic() >= deadline:
+                self.report.outcome = Outcome.CUT_SHORT
+            elif not self.batch() and not self.wait_for_more():
+                return
+
+    def wait_for_more(self) -> bool:
+        """Whether a cycle may be adding messages; then look again, from the first one on."""
+        with self.engine.begin() as connection:
+            more = runs.going_on(connection, Job.APPOINTMENT_TIMEOUT, self.options.cycle_seconds)
+        if more:
+            time.sleep(LOOK_AGAIN_SECONDS)
+            self.after_id = 0
+        return more
+
+    def batch(self) -> bool:
+        """One transaction; false when nothing was left to claim."""
+        if self.report.started_at is None:
+            return False
+        with self.engine.begin() as connection:
+            rows = outbox.claim(
+                connection, self.after_id, self.report.started_at, self.options.batch_size
+            )
+            sendable = [row for row in rows if not row.blocked]
+            marked = self.mark(connection, self.send(sendable))
+        self.count(marked)
+        if rows:
+            self.after_id = rows[-1].id
+        return bool(rows)
+
+    def send(self, rows: Sequence[outbox.Row]) -> list[tuple[outbox.Row, Verdict]]:
+        """A verdict for every row that was tried; a key goes no further than its first failure."""
+        deadline = time.monotonic() + BATCH_SECONDS
+        tried: list[tuple[outbox.Row, Verdict]] = []
+        broken: set[tuple[str, str]] = set()
+        for wave in waves(rows):
+            going = [row for row in wave if (row.topic, row.key) not in broken]
+            verdicts = self.sender.send([record(row) for row in going], deadline, self.stopping)
+            tried += zip(going, verdicts, strict=True)
+            for row, verdict in zip(going, verdicts, strict=True):
+                if verdict.answer is not Answer.ACKNOWLEDGED:
+                    broken.add((row.topic, row.key))
+                if verdict.answer is Answer.NONE:  # the broker is away: no use in the next wave
+                    self.unanswered(verdict)
+            if self.report.outcome is not Outcome.COMPLETED:
+                break
+        return tried
+
+    def unanswered(self, verdict: Verdict) -> None:
+        """The drain ends and spends nobody's tries; the next one sends the same again."""
+        if self.stopping():
+            self.report.outcome = Outcome.STOPPED
+        elif self.report.outcome is Outcome.COMPLETED:
+            self.report.outcome = Outcome.FAILED
+            self.report.detail = f"Kafka did not acknowledge: {verdict.error}."
+
+    def mark(self, connection: Connection, tried: Sequence[tuple[outbox.Row, Verdict]]) -> Marked:
+        """Each row by its own verdict (O2)."""
+        published = [row.id for row, verdict in tried if verdict.answer is Answer.ACKNOWLEDGED]
+        if published:
+            outbox.mark_published(connection, published)
+        refusals = []
+        for row, verdict in tried:
+            if verdict.answer is Answer.REFUSED:
+                last = outbox.mark_refused(connection, row.id, verdict.error, MAX_ATTEMPTS)
+                refusals.append(
+                    facts.MessageRefused(
+                        row.message_id, row.topic, verdict.error, row.attempts + 1, last
+                    )
+                )
+        return Marked(len(published), refusals)
+
+    def count(self, marked: Marked) -> None:
+        """Count and tell, after the commit."""
+        self.report.published += marked.published
+        self.report.refused += len(marked.refusals)
+        for refusal in marked.refusals:
+            self.report.set_aside += refusal.set_aside
+            self.tell(refusal)
+
+
+def record(row: outbox.Row) -> Record:
+    """The row as it goes over the wire: the stored text itself, never decoded (O2, O6)."""
+    headers = row.headers.items() if isinstance(row.headers, dict) else [("headers", row.headers)]
+    return Record(
+        topic=row.topic,
+        key=row.key.encode(),
+        value=row.payload.encode(),
+        headers=[("message-id", str(row.message_id)), *headers],
+    )
+
+
+def waves(rows: Sequence[outbox.Row]) -> Iterator[list[outbox.Row]]:
+    """First every key's first message, then every key's second, …: a wave holds a key once."""
+    by_key: dict[tuple[str, str], list[outbox.Row]] = defaultdict(list)
+    for row in rows:
+        by_key[row.topic, row.key].append(row)
+    for wave in zip_longest(*by_key.values()):
+        yield [row for row in wave if row is not None]

@@ -1,0 +1,165 @@
+"""The environment variables of the product, in the groups in which its parts need them.
+
+A wrong or missing value raises `SettingsError`: one sentence that names the variable, no secret.
+"""
+
+import os
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+
+class SettingsError(Exception):
+    """A wrong or missing environment variable, as one plain sentence."""
+
+
+class _Group(BaseSettings):
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read the group from the environment."""
+        try:
+            return cls()
+        except ValidationError as error:
+            raise SettingsError(_sentence(error)) from None
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first complaint only: mended one by one, and the value itself is never repeated."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    variable = str(first["loc"][0]).upper() if first["loc"] else "The environment"
+    if first["type"] == "missing":
+        return f"{variable} is not set."
+    reason = first["msg"].removeprefix("Value error, ")
+    return f"{variable} is wrong: {reason[:1].lower()}{reason[1:]}."
+
+
+def _postgresql(text: str) -> str:
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        raise ValueError(
+            "it must look like postgresql://user:password@host:port/database"
+        ) from None
+    if url.drivername not in {"postgresql", "postgresql+psycopg2"}:
+        raise ValueError("it must begin with postgresql:// or postgresql+psycopg2://")
+    if not url.database:
+        raise ValueError("it names no database")
+    return text
+
+
+def _redis(text: str) -> str:
+    if not text.startswith(("redis://", "rediss://", "sentinel://", "redis+socket://")):
+        raise ValueError("it must begin with redis:// or rediss://")
+    return text
+
+
+class DatabaseSettings(_Group):
+    """Where the appointments are."""
+
+    database_url: Annotated[str, AfterValidator(_postgresql)] = Field(
+        description="PostgreSQL, as postgresql://user:password@host:port/database", repr=False
+    )
+
+    @property
+    def url(self) -> URL:
+        """The same address for SQLAlchemy, whose bare postgresql:// would mean another driver."""
+        return make_url(self.database_url).set(drivername="postgresql+psycopg2")
+
+
+class BrokerSettings(_Group):
+    """Where the ticks travel."""
+
+    celery_broker_url: Annotated[str, AfterValidator(_redis)] = Field(
+        description="Redis (or Valkey) as the Celery broker, and nothing else", repr=False
+    )
+
+
+class AppointmentTimeoutSettings(_Group):
+    """How appointments expire (`AppointmentTimeoutOptions`)."""
+
+    appointment_timeout_interval_seconds: float = Field(
+        60, gt=0, description="Seconds from tick to tick"
+    )
+    appointment_timeout_batch_size: int = Field(
+        200, ge=1, le=100_000, description="At most so many appointments expire in one cycle"
+    )
+    appointment_timeout_max_duration_seconds: float = Field(
+        30, gt=0, description="After so many seconds a cycle takes no further appointment"
+    )
+    appointment_timeout_connections: int = Field(
+        4, ge=1, le=32, description="Database connections that one cycle works on side by side"
+    )
+    appointment_timeout_catch_up: bool = Field(
+        False, description="After a full cycle start the next one at once"
+    )
+
+
+class OutboxSettings(_Group):
+    """How the outbox drains and is kept small."""
+
+    outbox_publisher_interval_seconds: float = Field(
+        10, gt=0, description="Seconds between two drains; a cycle's first commit wakes one too"
+    )
+    outbox_publisher_batch_size: int = Field(
+        1000, ge=1, le=10_000, description="Messages that one transaction of a drain holds"
+    )
+    outbox_retention_days: float = Field(
+        7, gt=0, description="Published messages are kept for so many days"
+    )
+    job_runs_retention_days: float = Field(
+        7, gt=0, description="Records of cycles and drains are kept for so many days"
+    )
+
+
+class TelemetrySettings(_Group):
+    """How the product speaks to those who watch it."""
+
+    log_format: Literal["json", "console"] = Field(
+        "json", description="json: one document a line; console: for eyes"
+    )
+    metrics_port: int | None = Field(
+        None, ge=1, le=65535, description="Serve Prometheus metrics of a worker on this port"
+    )
+    metrics_host: str = Field("127.0.0.1", description="The address that the metrics listen on")
+
+
+class KafkaSettings(_Group):
+    """Where the messages go. Further client options: `KAFKA_<OPTION_WITH_UNDERSCORES>`."""
+
+    kafka_bootstrap_servers: str = Field(
+        min_length=1, description="Kafka brokers, as host:port,host:port"
+    )
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """All other `KAFKA_…` variables by client option name; not all need be meant for us."""
+        prefix, own = "KAFKA_", "KAFKA_BOOTSTRAP_SERVERS"
+        return {
+            name.removeprefix(prefix).lower().replace("_", "."): value
+            for name, value in sorted(os.environ.items())
+            if name.startswith(prefix) and name != own
+        }
+
+
+GROUPS: tuple[type[_Group], ...] = (
+    DatabaseSettings,
+    BrokerSettings,
+    KafkaSettings,
+    AppointmentTimeoutSettings,
+    OutboxSettings,
+    TelemetrySettings,
+)
+
+
+def table() -> list[tuple[str, Any, str]]:
+    """Every variable with its default (None: must be set or is off) and what it means."""
+    return [
+        (name.upper(), None if field.is_required() else field.default, field.description or "")
+        for group in GROUPS
+        for name, field in group.model_fields.items()
+    ]

@@ -1,0 +1,199 @@
+"""What a cycle reads and locks: one overdue appointment at a time, with all that follows it (C2).
+
+A claim never waits: what somebody else holds is passed over. It takes the lowest free row behind a
+cursor, which is also the lower bound of the index scan: dead entries in front of it, left by what
+has expired before, cost nothing even while an old snapshot keeps them.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from app.database import FIRST_INSTANT, LAST_INSTANT, Prepared
+from app.domain.appointment import Appointment
+from app.domain.booking import Booking
+from app.domain.event import CalendarEvent
+from app.domain.slot import Slot
+from app.store.rows import RIVAL_HOLDS_SLOT, booking, columns
+
+OVERDUE = "a.status = 'Pending' AND a.pending_expires_at < :as_of"
+"""C1. Status as a literal: a parameter could lose the partial index under a generic plan."""
+
+# A scalar subquery, not NOT EXISTS: it stays one index probe per row whatever the statistics say.
+NEVER_FAILED = """(SELECT true FROM calendar.expiry_failures f WHERE f.appointment_id = a.id)
+        IS NULL"""
+
+# The parts are locked one by one behind the appointment; joined under one lock clause, every row
+# that somebody else holds would be joined first. Whether a part that did not lock is held by
+# another or missing, a plain look at its key tells.
+_CLAIM = f"""
+WITH appointment AS MATERIALIZED (
+    SELECT {columns(Appointment)} FROM calendar.appointments a
+    WHERE {{which}}
+    FOR NO KEY UPDATE OF a SKIP LOCKED
+), slot AS MATERIALIZED (
+    SELECT {columns(Slot)} FROM calendar.availability_slots
+    WHERE id = (SELECT slot_id FROM appointment)
+    FOR NO KEY UPDATE SKIP LOCKED
+), event AS MATERIALIZED (
+    SELECT {columns(CalendarEvent)} FROM calendar.calendar_events
+    WHERE id = (SELECT calendar_event_id FROM appointment)
+    FOR NO KEY UPDATE SKIP LOCKED
+), reminder AS MATERIALIZED (
+    SELECT id, updated_at FROM calendar.event_reminders
+    WHERE calendar_event_id = (SELECT id FROM event) AND status = 'Pending'
+    ORDER BY id
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT {columns(Appointment, "appointment")},
+    {columns(Slot, "slot")},
+    {columns(CalendarEvent, "event")},
+    (SELECT array_agg(id) FROM reminder) AS reminder_ids,
+    (SELECT array_agg(updated_at) FROM reminder) AS reminder_updated_at,
+    {RIVAL_HOLDS_SLOT},
+    CASE
+        WHEN slot.id IS NULL AND EXISTS (
+            SELECT FROM calendar.availability_slots s WHERE s.id = appointment.slot_id
+        ) THEN 'slot'
+        WHEN event.id IS NULL AND EXISTS (
+            SELECT FROM calendar.calendar_events e WHERE e.id = appointment.calendar_event_id
+        ) THEN 'event'
+        WHEN (SELECT count(*) FROM reminder) < (
+            SELECT count(*) FROM calendar.event_reminders r
+            WHERE r.calendar_event_id = event.id AND r.status = 'Pending'
+        ) THEN 'reminder'
+    END AS held_part
+FROM appointment LEFT JOIN slot ON true LEFT JOIN event ON true
+"""
+
+CLAIM_NEXT = Prepared(
+    "claim_next",
+    {"as_of": "timestamptz", "after_at": "timestamptz", "after_id": "uuid"},
+    _CLAIM.format(
+        which=f"""{OVERDUE} AND (a.pending_expires_at, a.id) > (:after_at, :after_id)
+    AND {NEVER_FAILED}
+    ORDER BY a.pending_expires_at, a.id LIMIT 1"""
+    ),
+)
+CLAIM_ONE = Prepared(
+    "claim_one",
+    {"as_of": "timestamptz", "id": "uuid"},
+    _CLAIM.format(which=f"a.id = :id AND {OVERDUE}"),
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in the order of expiry: oldest deadline first, equal ones by id."""
+
+    pending_expires_at: datetime
+    appointment_id: UUID
+
+
+START = Position(FIRST_INSTANT, UUID(int=0))
+END = Position(LAST_INSTANT, UUID(int=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One appointment locked by us; `held_part` names a part of it that somebody else holds."""
+
+    booking: Booking
+    held_part: str | None
+
+    @property
+    def position(self) -> Position:
+        """Where it stands in the order of expiry."""
+        appointment = self.booking.appointment
+        if appointment.pending_expires_at is None:
+            msg = "claimed without a deadline"
+            raise AssertionError(msg)
+        return Position(appointment.pending_expires_at, appointment.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a cycle knows when it starts: the one clock's time, and how many are due (capped)."""
+
+    as_of: datetime
+    due: int
+
+
+def open_cycle(connection: Connection, batch_size: int) -> Opening:
+    """Read `AsOf` from PostgreSQL, the clock that all instances and rivals share."""
+    row = connection.execute(
+        text(
+            """
+            SELECT now() AS as_of, (
+                SELECT count(*) FROM (
+                    SELECT FROM calendar.appointments a
+                    WHERE a.status = 'Pending' AND a.pending_expires_at < now() LIMIT :batch_size
+                ) due
+            ) AS due
+            """
+        ),
+        {"batch_size": batch_size},
+    ).one()
+    return Opening(row.as_of, row.due)
+
+
+def claim_next(connection: Connection, as_of: datetime, after: Position) -> Claim | None:
+    """Lock the oldest overdue appointment behind `after` that has not failed before."""
+    return _claim(
+        connection,
+        CLAIM_NEXT,
+        {
+            "as_of": as_of,
+            # the very first deadline of Python's calendar stands for all before it
+            "after_at": after.pending_expires_at if after > START else "-infinity",
+            "after_id": after.appointment_id,
+        },
+    )
+
+
+def claim_one(connection: Connection, as_of: datetime, appointment_id: UUID) -> Claim | None:
+    """Lock this appointment if it is still overdue and nobody holds it."""
+    return _claim(connection, CLAIM_ONE, {"as_of": as_of, "id": appointment_id})
+
+
+def _claim(connection: Connection, statement: Prepared, values: dict[str, object]) -> Claim | None:
+    row = statement.run(connection, values).mappings().first()
+    return None if row is None else Claim(booking(row), row["held_part"])
+
+
+def count_passed_over(
+    connection: Connection, as_of: datetime, upto: Position, tried: list[UUID], held: list[UUID]
+) -> int:
+    """`SkippedLockedCount` (C6): who is still overdue although the cycle came by.
+
+    Up to a position: all that never failed, except those in `tried` (whose failure could not be
+    kept). Of those that failed before: the ones in `held`, met in somebody else's hands.
+    """
+    return int(
+        connection.execute(
+            _PASSED_OVER,
+            {
+                "as_of": as_of,
+                "upto_at": upto.pending_expires_at,
+                "upto_id": upto.appointment_id,
+                "tried": tried,
+                "held": held,
+            },
+        ).scalar_one()
+    )
+
+
+_PASSED_OVER = text(
+    f"""
+    SELECT (
+        SELECT count(*) FROM calendar.appointments a
+        WHERE {OVERDUE} AND (a.pending_expires_at, a.id) <= (:upto_at, :upto_id)
+          AND a.id <> ALL (CAST(:tried AS uuid[])) AND {NEVER_FAILED}
+    ) + (
+        SELECT count(*) FROM calendar.appointments a
+        WHERE {OVERDUE} AND a.id = ANY (CAST(:held AS uuid[]))
+    )
+    """
+)

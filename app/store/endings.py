@@ -1,0 +1,120 @@
+"""Writing what the law decided about a booking: the whole cascade as one statement."""
+
+import json
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from app.database import Prepared
+from app.domain.booking import Ending
+from app.domain.outbox import OutboxMessage
+
+
+class VersionConflictError(Exception):
+    """Somebody changed what we were about to write (R2): nothing of ours is written."""
+
+    def __init__(self, appointment_id: UUID) -> None:
+        super().__init__(f"appointment {appointment_id} or a part of it was changed meanwhile")
+
+
+ROWS = 3
+"""Appointment, slot and event: each must still have the version that was read."""
+
+
+# The whole cascade as one statement, for expiry, decline and cancel alike. All pending reminders
+# of the event, not the list that was read: one committed just before the event was locked is theirs
+# too, and none can appear while the event is held.
+SAVE_ENDING = Prepared(
+    "save_ending",
+    {
+        "as_of": "timestamptz",
+        "appointment_id": "uuid",
+        "appointment_version": "integer",
+        "appointment_status": "text",
+        "cancelled_by": "uuid",
+        "slot_id": "uuid",
+        "slot_version": "integer",
+        "slot_status": "text",
+        "event_id": "uuid",
+        "event_version": "integer",
+        "event_status": "text",
+        "cancel_reason": "text",
+        "message_id_1": "uuid",
+        "topic_1": "text",
+        "key_1": "text",
+        "payload_1": "json",
+        "headers_1": "jsonb",
+        "message_id_2": "uuid",
+        "topic_2": "text",
+        "key_2": "text",
+        "payload_2": "json",
+        "headers_2": "jsonb",
+    },
+    """
+WITH appointment AS (
+    UPDATE calendar.appointments
+    SET status = :appointment_status, updated_at = :as_of, cancelled_by = :cancelled_by,
+        version = :appointment_version
+    WHERE id = :appointment_id AND version = :appointment_version - 1
+    RETURNING 1
+), slot AS (
+    UPDATE calendar.availability_slots
+    SET status = :slot_status, updated_at = :as_of, version = :slot_version
+    WHERE id = :slot_id AND version = :slot_version - 1
+    RETURNING 1
+), event AS (
+    UPDATE calendar.calendar_events
+    SET status = :event_status, cancel_reason = :cancel_reason, updated_at = :as_of,
+        version = :event_version
+    WHERE id = :event_id AND version = :event_version - 1
+    RETURNING 1
+), reminder AS (
+    UPDATE calendar.event_reminders
+    SET status = 'Skipped', updated_at = :as_of
+    WHERE calendar_event_id = :event_id AND status = 'Pending'
+), message AS (
+    INSERT INTO calendar.outbox_messages (message_id, topic, key, payload, headers)
+    VALUES (:message_id_1, :topic_1, :key_1, :payload_1, :headers_1),
+           (:message_id_2, :topic_2, :key_2, :payload_2, :headers_2)
+)
+SELECT (SELECT count(*) FROM appointment) + (SELECT count(*) FROM slot)
+     + (SELECT count(*) FROM event)
+""",
+)
+
+
+def save_ending(connection: Connection, ending: Ending) -> None:
+    """Write a cascade and its pair of messages, or raise VersionConflictError."""
+    appointment, slot, event = ending.appointment, ending.slot, ending.event
+    first, second = ending.messages
+    written = SAVE_ENDING.run(
+        connection,
+        {
+            "as_of": appointment.updated_at,
+            "appointment_id": appointment.id,
+            "appointment_version": appointment.version,
+            "appointment_status": appointment.status,
+            "cancelled_by": appointment.cancelled_by,
+            "slot_id": slot.id,
+            "slot_version": slot.version,
+            "slot_status": slot.status,
+            "event_id": event.id,
+            "event_version": event.version,
+            "event_status": event.status,
+            "cancel_reason": event.cancel_reason,
+            **_message(first, 1),
+            **_message(second, 2),
+        },
+    ).scalar_one()
+    if written != ROWS:
+        raise VersionConflictError(appointment.id)
+
+
+def _message(message: OutboxMessage, number: int) -> dict[str, object]:
+    return {
+        f"message_id_{number}": message.message_id,
+        f"topic_{number}": message.topic,
+        f"key_{number}": message.key,
+        f"payload_{number}": message.payload,
+        f"headers_{number}": json.dumps(message.headers),
+    }

@@ -1,0 +1,186 @@
+"""The outbox's rows: claimed in order per key, marked by their own verdicts, kept small.
+
+*Unsent* is a message neither acknowledged nor discarded; *waiting* one that may be sent, so not set
+aside either. A message whose key has an earlier unsent one outside the same claim is blocked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, text
+
+from app.database import Prepared
+
+UNSENT = "published_at IS NULL AND discarded_at IS NULL"
+WAITING = f"{UNSENT} AND set_aside_at IS NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A claimed message; `payload` is its stored text, byte for byte."""
+
+    id: int
+    message_id: UUID
+    topic: str
+    key: str
+    payload: str
+    headers: Any
+    attempts: int
+    blocked: bool
+
+
+# Rows behind a message that was set aside are left out in the scan, so that a long blocked key at
+# the head takes nobody's place. What another publisher holds shows as blocked: its rows are unsent
+# and not in this claim. One snapshot for both looks: a row sent meanwhile still counts as unsent.
+CLAIM = Prepared(
+    "claim_messages",
+    {"after_id": "bigint", "started_at": "timestamptz", "batch_size": "integer"},
+    f"""
+WITH claimed AS MATERIALIZED (
+    SELECT id, message_id, topic, key, payload::text AS payload, headers, attempts
+    FROM calendar.outbox_messages message
+    WHERE {WAITING} AND id > :after_id
+      AND (last_attempt_at IS NULL OR last_attempt_at < :started_at)
+      AND (SELECT true FROM calendar.outbox_messages earlier
+           WHERE earlier.topic = message.topic AND earlier.key = message.key
+             AND earlier.id < message.id AND earlier.set_aside_at IS NOT NULL
+             AND earlier.published_at IS NULL AND earlier.discarded_at IS NULL LIMIT 1) IS NULL
+    ORDER BY id LIMIT :batch_size
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+SELECT claimed.*, EXISTS (
+    SELECT FROM calendar.outbox_messages earlier
+    WHERE earlier.topic = claimed.topic AND earlier.key = claimed.key
+      AND earlier.id < claimed.id AND {UNSENT}
+      AND earlier.id NOT IN (SELECT id FROM claimed)
+) AS blocked
+FROM claimed ORDER BY id
+""",
+)
+
+
+def claim(
+    connection: Connection, after_id: int, started_at: datetime, batch_size: int
+) -> list[Row]:
+    """Lock the next waiting messages behind `after_id` that this drain has not tried yet."""
+    CLAIM.prepare(connection)
+    rows = CLAIM.run(
+        connection, {"after_id": after_id, "started_at": started_at, "batch_size": batch_size}
+    )
+    return [Row(**row) for row in rows.mappings()]
+
+
+def mark_published(connection: Connection, ids: Sequence[int]) -> None:
+    """Kafka has acknowledged exactly these."""
+    connection.execute(
+        text(
+            """
+            UPDATE calendar.outbox_messages
+            SET published_at = clock_timestamp(), last_attempt_at = clock_timestamp(),
+                attempts = attempts + 1, last_error = NULL
+            WHERE id = ANY(:ids)
+            """
+        ),
+        {"ids": list(ids)},
+    )
+
+
+def mark_refused(connection: Connection, message_id: int, error: str, max_attempts: int) -> bool:
+    """Kafka has refused this one for its own sake; true when that was its last try (O4)."""
+    return bool(
+        connection.execute(
+            text(
+                """
+                UPDATE calendar.outbox_messages
+                SET attempts = attempts + 1, last_attempt_at = clock_timestamp(),
+                    last_error = :error,
+                    set_aside_at = CASE WHEN attempts + 1 >= :max_attempts
+                                        THEN clock_timestamp() END
+                WHERE id = :id
+                RETURNING set_aside_at IS NOT NULL
+                """
+            ),
+            {"id": message_id, "error": error, "max_attempts": max_attempts},
+        ).scalar_one()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A message that Kafka has refused at least once and that is still unsent."""
+
+    id: int
+    message_id: UUID
+    topic: str
+    key: str
+    created_at: datetime
+    attempts: int
+    last_error: str | None
+    set_aside_at: datetime | None
+    held_back: int
+    """Later unsent messages of its key, which wait for it."""
+
+
+def refused(connection: Connection, limit: int, topic: str | None = None) -> list[Refused]:
+    """The refused messages, in the order in which they would be sent."""
+    rows = connection.execute(
+        text(
+            f"""
+            SELECT id, message_id, topic, key, created_at, attempts, last_error, set_aside_at, (
+                SELECT count(*) FROM calendar.outbox_messages later
+                WHERE later.topic = message.topic AND later.key = message.key
+                  AND later.id > message.id AND {UNSENT}
+            )
+            FROM calendar.outbox_messages message
+            WHERE {UNSENT} AND last_error IS NOT NULL
+              AND (CAST(:topic AS text) IS NULL OR topic = :topic)
+            ORDER BY id LIMIT :limit
+            """
+        ),
+        {"topic": topic, "limit": limit},
+    )
+    return [Refused(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which of the set-aside messages: one by its message id, those of a topic, or all."""
+
+    message_id: UUID | None = None
+    topic: str | None = None
+
+    @property
+    def values(self) -> dict[str, object]:
+        """For the statements below; both None chooses all."""
+        return {"message_id": self.message_id, "topic": self.topic}
+
+
+_CHOSEN = f"""{UNSENT} AND set_aside_at IS NOT NULL
+    AND (CAST(:message_id AS uuid) IS NULL OR message_id = :message_id)
+    AND (CAST(:topic AS text) IS NULL OR topic = :topic)"""
+
+
+def requeue(connection: Connection, choice: Choice) -> int:
+    """Give them their tries back; order per key is their id's, so it is as if never refused."""
+    return connection.execute(
+        text(
+            f"""UPDATE calendar.outbox_messages
+            SET set_aside_at = NULL, attempts = 0, last_error = NULL, last_attempt_at = NULL
+            WHERE {_CHOSEN}"""
+        ),
+        choice.values,
+    ).rowcount
+
+
+def discard(connection: Connection, choice: Choice) -> int:
+    """Give them up for good; the rows stay until retention, with the error that was their end."""
+    return connection.execute(
+        text(
+            f"""UPDATE calendar.outbox_messages
+            SET discarded_at = clock_timestamp() WHERE {_CHOSEN}"""
+        ),
+        choice.values,
+    ).rowcount

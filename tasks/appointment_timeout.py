@@ -1,0 +1,72 @@
+"""The tick of appointment-timeout."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from celery import Task, shared_task
+
+from app import expire, facts
+from app.settings import AppointmentTimeoutSettings
+from app.store.runs import Job
+from tasks.doors import STANDING, ended, engine, one_at_a_time, telling
+from tasks.process import instance
+
+log = logging.getLogger("calendar")
+
+
+@shared_task(name="calendar.appointment_timeout", **STANDING)
+def appointment_timeout(self: "Task[[], dict[str, int]]") -> dict[str, int]:
+    """Expire overdue appointments: one cycle (sections 3-6). Takes no argument."""
+    run_id = str(self.request.id)
+    settings = AppointmentTimeoutSettings.load()
+    interval = settings.appointment_timeout_interval_seconds
+    full = False
+
+    def cycle() -> dict[str, int]:
+        nonlocal full
+        report = expire.run_cycle(
+            engine(),
+            expire.CycleOptions(
+                batch_size=settings.appointment_timeout_batch_size,
+                max_duration_seconds=settings.appointment_timeout_max_duration_seconds,
+                connections=settings.appointment_timeout_connections,
+            ),
+            run_id,
+            stopping=instance().stopping,
+            tell=telling(run_id, Wake(lambda: _send(self, "calendar.outbox_publisher", interval))),
+        )
+        full = report.full(settings.appointment_timeout_batch_size)
+        return ended(report.outcome, report.detail, report.result())
+
+    result = one_at_a_time(
+        Job.APPOINTMENT_TIMEOUT, run_id, expire.CycleReport(run_id).result(), cycle
+    )
+    if full and settings.appointment_timeout_catch_up:  # section 10: a run of its own, at once
+        _send(self, "calendar.appointment_timeout", interval)
+    return result
+
+
+def _send(task: "Task[Any, Any]", name: str, expires: float) -> None:
+    """Send a task by its name and route; when the broker is away, the schedule does it later."""
+    try:
+        task.app.send_task(name, expires=expires, retry=False)
+    except Exception as error:  # noqa: BLE001 - any transport's error: the work in hand must not feel it (O1)
+        log.warning("task not sent", extra={"task": name, "error": type(error).__name__})
+
+
+class Wake:
+    """Wakes the publisher as soon as a cycle has committed its first item (O1).
+
+    In a thread of its own, so that a broker that hangs delays no item.
+    """
+
+    def __init__(self, send: Callable[[], None]) -> None:
+        self._send = send
+        self._once = threading.Lock()
+
+    def __call__(self, fact: facts.Fact) -> None:
+        """Hear of the cycle's commits; only the first one matters."""
+        if isinstance(fact, facts.AppointmentExpired) and self._once.acquire(blocking=False):
+            threading.Thread(target=self._send, name="wake-publisher", daemon=True).start()

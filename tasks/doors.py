@@ -1,0 +1,65 @@
+"""What the three task doors share: how a task stands in Celery, and one run at a time per node."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import database, facts
+from app.settings import AppointmentTimeoutSettings, DatabaseSettings
+from app.store import runs
+from app.store.runs import Job, Outcome
+from app.telemetry import logs, metrics
+from tasks.process import instance
+
+log = logging.getLogger("calendar")
+
+
+class RunFailedError(Exception):
+    """A run ended as `failed`; the message is one plain sentence, its cause is in the log."""
+
+
+STANDING: dict[str, Any] = {
+    "bind": True,
+    "ignore_result": True,  # the figures are in PostgreSQL, the event and the log
+    "acks_late": False,  # a lost tick is made good by the next one; a repeated one only disturbs
+    "reject_on_worker_lost": False,
+    "serializer": "json",
+    "typing": True,
+    "throws": (RunFailedError,),  # a failure that has told its cause needs no traceback
+}
+"""What protects correctness, on the task itself, so that it holds in any app."""
+
+
+def engine() -> Engine:
+    """This process's engine: a connection for each lane of a cycle, one beside them, one spare."""
+    lanes = AppointmentTimeoutSettings.load().appointment_timeout_connections
+    return database.engine(DatabaseSettings.load().url, lanes + 2)
+
+
+def telling(run_id: str, *more: facts.Tell) -> facts.Tell:
+    """Who hears of a run: log, metrics, and `more`."""
+    return facts.tell_all(logs.listener(run_id), metrics.listener, *more)
+
+
+def one_at_a_time(
+    job: Job, run_id: str, nothing: dict[str, int], work: Callable[[], dict[str, int]]
+) -> dict[str, int]:
+    """Run, unless the previous run is still at work on this node: then skip at once (S1)."""
+    with instance().slot(job).hold() as ours:
+        if ours:
+            return work()
+    telling(run_id)(facts.TickSkipped(job))
+    with suppress(SQLAlchemyError), engine().begin() as connection:  # logged already
+        runs.record(connection, run_id, job, Outcome.SKIPPED, nothing, facts.STILL_RUNNING)
+    return nothing
+
+
+def ended(outcome: str, detail: str | None, result: dict[str, int]) -> dict[str, int]:
+    """The task's result; a failed run is a failed task."""
+    if outcome == Outcome.FAILED:
+        raise RunFailedError(detail)
+    return result

@@ -1,0 +1,35 @@
+"""The tick, and the wake-up, of the outbox publisher."""
+
+from celery import Task, shared_task
+
+from app import kafka, publish
+from app.settings import AppointmentTimeoutSettings, KafkaSettings, OutboxSettings
+from app.store.runs import Job
+from tasks.doors import STANDING, ended, engine, one_at_a_time, telling
+from tasks.process import instance
+
+LINGER_SECONDS = 10
+"""Beyond its budget a cycle finishes what it holds; so long it may still be followed."""
+
+
+@shared_task(name="calendar.outbox_publisher", **STANDING)
+def outbox_publisher(self: "Task[[], dict[str, int]]") -> dict[str, int]:
+    """Drain the outbox to Kafka (section 7). Takes no argument."""
+    run_id = str(self.request.id)
+    cycle = AppointmentTimeoutSettings.load().appointment_timeout_max_duration_seconds
+
+    def drain() -> dict[str, int]:
+        report = publish.drain(
+            engine(),
+            kafka.sender(KafkaSettings.load()),
+            publish.DrainOptions(
+                batch_size=OutboxSettings.load().outbox_publisher_batch_size,
+                cycle_seconds=cycle + LINGER_SECONDS,
+            ),
+            run_id,
+            stopping=instance().stopping,
+            tell=telling(run_id),
+        )
+        return ended(report.outcome, report.detail, report.result())
+
+    return one_at_a_time(Job.OUTBOX_PUBLISHER, run_id, publish.DrainReport(run_id).result(), drain)

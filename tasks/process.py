@@ -1,0 +1,79 @@
+"""The life of a worker's processes: start, stop, and what may not cross a fork."""
+
+import logging
+import os
+import sys
+from typing import Any
+
+from celery import signals
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import database, kafka, schema
+from app.settings import DatabaseSettings, KafkaSettings, SettingsError, TelemetrySettings
+from app.store import errors
+from app.telemetry import logs, metrics
+from tasks.instance import Instance
+
+log = logging.getLogger("calendar")
+_node: list[Instance] = []
+
+
+def instance() -> Instance:
+    """The worker node that this process belongs to; a lone process is one of its own."""
+    if not _node:
+        _node.append(Instance())
+    return _node[0]
+
+
+def own_logging(**_signal: Any) -> None:
+    """Our own app logs our way; connected only there, never in a foreign app."""
+    logs.configure(TelemetrySettings.load().log_format)
+
+
+@signals.worker_init.connect(weak=False)
+def begin(**_signal: Any) -> None:
+    """Before the pool forks: refuse wrong settings in one sentence, make what the node shares."""
+    try:
+        database_url = DatabaseSettings.load().url
+        TelemetrySettings.load()
+        kafka.check(KafkaSettings.load())
+        with database.engine(database_url).connect() as connection:
+            schema.check(connection)
+    except (SettingsError, schema.SchemaError) as error:
+        sys.exit(str(error))
+    except SQLAlchemyError as error:  # it may come back: every tick will say so until it does
+        log.warning("database not reached at start", extra={"detail": errors.sentence(error)})
+    else:
+        database.engine(database_url).dispose()
+    instance()
+
+
+@signals.worker_ready.connect(weak=False)
+def ready(**_signal: Any) -> None:
+    """In the main process, after the pool is up: serve the node's metrics."""
+    settings = TelemetrySettings.load()
+    if settings.metrics_port is None:
+        return
+    try:
+        metrics.serve(settings.metrics_host, settings.metrics_port)
+    except OSError as error:  # another program has the port: the work matters more
+        log.warning("metrics are not served", extra={"detail": str(error)})
+
+
+@signals.worker_shutting_down.connect(weak=False)
+def stop(**_signal: Any) -> None:
+    """Runs inside the signal handler: sets one byte, which every run asks between items (S5)."""
+    instance().request_stop()
+
+
+@signals.worker_process_shutdown.connect(weak=False)
+def child_ends(pid: int | None = None, **_signal: Any) -> None:
+    """A prefork child ends, recycled or stopped."""
+    kafka.close_all()
+    metrics.child_ended(pid or os.getpid())
+
+
+@signals.worker_shutdown.connect(weak=False)
+def node_ends(**_signal: Any) -> None:
+    """The main process ends; in threads and solo the work was done here."""
+    kafka.close_all()

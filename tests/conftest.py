@@ -1,0 +1,95 @@
+"""Real servers for every test: one stack per test process, a database of its own per test."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Engine, make_url
+
+from app import database, migrations
+from app.domain.outbox import TOPICS
+from dev.servers.kafka import Kafka
+from dev.servers.postgres import Postgres
+from dev.servers.valkey import Valkey
+from tests.world import World
+
+TEMPLATE = "calendar_template"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One PostgreSQL for the session, with a migrated template database."""
+    with (
+        tempfile.TemporaryDirectory(prefix="calendar-tests-") as directory,
+        Postgres(Path(directory), durable=False) as server,
+    ):
+        server.create_database(TEMPLATE)
+        engine = engine_for(server, TEMPLATE)
+        migrations.apply(engine)
+        engine.dispose()
+        yield server
+
+
+def engine_for(server: Postgres, name: str, connections: int = 12) -> Engine:
+    """An engine with the product's own connection settings."""
+    url = make_url(server.url(name)).set(drivername="postgresql+psycopg2")
+    return database.engine(url, connections)
+
+
+@pytest.fixture
+def database_name(postgres: Postgres) -> Iterator[str]:
+    """A migrated, empty database of the test's own."""
+    name = f"test_{uuid4().hex[:12]}"
+    postgres.create_database(name, template=TEMPLATE)
+    yield name
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def engine(postgres: Postgres, database_name: str) -> Iterator[Engine]:
+    """The product's engine on the test's database."""
+    made = engine_for(postgres, database_name)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def world(engine: Engine) -> World:
+    """Appointments in every state, made and looked at in the test's words."""
+    return World(engine)
+
+
+@pytest.fixture
+def kafka() -> Iterator[Kafka]:
+    """A broker of the test's own, its topics empty."""
+    with (
+        tempfile.TemporaryDirectory(prefix="calendar-kafka-") as directory,
+        Kafka(Path(directory), topics=dict.fromkeys(TOPICS, 3)) as server,
+    ):
+        yield server
+
+
+@pytest.fixture
+def valkey() -> Iterator[Valkey]:
+    """A Redis-protocol server of the test's own, empty."""
+    with (
+        tempfile.TemporaryDirectory(prefix="calendar-valkey-") as directory,
+        Valkey(Path(directory)) as server,
+    ):
+        yield server
+
+
+@pytest.fixture
+def environment(
+    postgres: Postgres, database_name: str, valkey: Valkey, kafka: Kafka
+) -> dict[str, str]:
+    """What a process of the product needs to run against the test's servers."""
+    return {
+        **os.environ,
+        "DATABASE_URL": postgres.url(database_name),
+        "CELERY_BROKER_URL": valkey.url,
+        "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap,
+    }
