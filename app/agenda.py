@@ -1,7 +1,9 @@
 """Whose turn it is in a cycle: the bound, the time, the stop, and each appointment once (S3, S4).
 
 Shared by the cycle's connections; knows no database. First come those that never failed, oldest
-deadline first; then, longest untried first, those that failed in an earlier cycle.
+deadline first; then, longest untried first, those that failed in an earlier cycle. Of the bound a
+tenth is kept for these, so that a backlog does not keep them from being tried in every cycle; what
+they leave of it goes to the others again.
 """
 
 import threading
@@ -25,6 +27,7 @@ class Agenda:
         failed_before: Iterator[UUID],
     ) -> None:
         self._permits = batch_size
+        self._kept = max(1, batch_size // 10) if batch_size > 1 else 0
         self._deadline = time.monotonic() + seconds
         self._stopping = stopping
         self._failed_before = failed_before
@@ -58,7 +61,11 @@ class Agenda:
             self._changed.wait_for(lambda: self._permits > 0 or self._in_hand == 0)
             if self._over() or self._permits == 0:
                 return None
-            retry = None if self._never_failed_left else next(self._failed_before, None)
+            retry = None
+            if not self._never_failed_left or self._permits <= self._kept:
+                retry = next(self._failed_before, None)
+                if retry is None:
+                    self._kept = 0
             if retry is None and not self._never_failed_left:
                 return None
             self._permits -= 1

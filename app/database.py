@@ -54,6 +54,7 @@ def engine(url: URL, connections: int = 5) -> Engine:
             pool_size=connections,
             max_overflow=0,
             pool_timeout=10,
+            pool_use_lifo=True,  # few connections stay warm, with their plans
             pool_pre_ping=True,  # a restarted server costs no cycle
             hide_parameters=True,  # D5: no parameter ever reaches a log
             connect_args=_connect_args(url),
