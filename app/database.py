@@ -19,12 +19,14 @@ from sqlalchemy.engine import URL
 LOCK_TIMEOUT = "2s"
 STATEMENT_TIMEOUT = "10s"
 IDLE_IN_TRANSACTION_TIMEOUT = "20s"
+CLIENT_CHECK = "500ms"
 
 SESSION = {
     "timezone": "UTC",
     "lock_timeout": LOCK_TIMEOUT,
     "statement_timeout": STATEMENT_TIMEOUT,
     "idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION_TIMEOUT,
+    "client_connection_check_interval": CLIENT_CHECK,  # of a dead client nothing waits on
     "jit": "off",  # a generic plan's estimate is high enough to trigger it, for nothing
     "plan_cache_mode": "force_generic_plan",
 }

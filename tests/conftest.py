@@ -1,6 +1,5 @@
 """Real servers for every test: one stack per test process, a database of its own per test."""
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,16 +79,3 @@ def valkey() -> Iterator[Valkey]:
         Valkey(Path(directory)) as server,
     ):
         yield server
-
-
-@pytest.fixture
-def environment(
-    postgres: Postgres, database_name: str, valkey: Valkey, kafka: Kafka
-) -> dict[str, str]:
-    """What a process of the product needs to run against the test's servers."""
-    return {
-        **os.environ,
-        "DATABASE_URL": postgres.url(database_name),
-        "CELERY_BROKER_URL": valkey.url,
-        "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap,
-    }

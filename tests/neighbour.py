@@ -1,5 +1,7 @@
 """Something that goes on beside a test."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,3 +35,26 @@ def holding(engine: Engine, *statements: str, **values: Any) -> Iterator[Connect
             connection.execute(text(statement), values)
         yield connection
         connection.rollback()
+
+
+def wait_until(true: Callable[[], object], what: str, seconds: float = 60) -> None:
+    """Return as soon as it is true; fail when it never is."""
+    patience, deadline = threading.Event(), time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain: {what}"
+        patience.wait(0.02)
+
+
+def wait_for_a_waiter(engine: Engine) -> None:
+    """Return when some session waits for a lock."""
+
+    def waiting() -> object:
+        with engine.begin() as connection:
+            return connection.execute(
+                text(
+                    """SELECT count(*) FROM pg_stat_activity
+                    WHERE datname = current_database() AND wait_event_type = 'Lock'"""
+                )
+            ).scalar()
+
+    wait_until(waiting, "nobody waits for a lock")

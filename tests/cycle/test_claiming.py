@@ -1,6 +1,5 @@
 """What a cycle claims and passes over (C2, C6, S3): locks of others, lost updates, starvation."""
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
@@ -10,7 +9,7 @@ from sqlalchemy import Engine
 
 from app import facts, operations
 from tests.gate import gate
-from tests.neighbour import Neighbour, holding
+from tests.neighbour import Neighbour, holding, wait_for_a_waiter
 from tests.world import HOUR, MINUTE, Made, World
 
 LOCKS = {
@@ -190,7 +189,7 @@ def test_r2_a_rival_that_comes_after_the_lock_waits_and_loses(
         cycle = Neighbour(world.run)
         before_the_write.wait_reached()
         rival = Neighbour(lambda: RIVALS[name](world, made))
-        wait_until_blocked(world)
+        wait_for_a_waiter(world.engine)
         before_the_write.release()
         assert cycle.result().expired == 1
     if name in {"confirm", "decline", "cancel"}:
@@ -200,17 +199,6 @@ def test_r2_a_rival_that_comes_after_the_lock_waits_and_loses(
     else:  # plain updates of a neighbour without a rule of its own
         rival.result()
     assert len(world.messages(made)) == 2
-
-
-def wait_until_blocked(world: World) -> None:
-    """Return when some session waits for a lock."""
-    patience = threading.Event()
-    for _ in range(1000):
-        waiting = world.one("SELECT count(*) AS n FROM pg_locks WHERE NOT granted")["n"]
-        if waiting:
-            return
-        patience.wait(0.02)
-    raise AssertionError("nobody waits for a lock")
 
 
 def test_r3_a_freed_slot_can_be_booked_only_after_the_commit_and_by_one(
@@ -224,7 +212,7 @@ def test_r3_a_freed_slot_can_be_booked_only_after_the_commit_and_by_one(
             Neighbour(lambda: operations.book(engine, made.slot, made.investor, world.now()))
             for _ in range(2)
         ]
-        wait_until_blocked(world)
+        wait_for_a_waiter(world.engine)
         before_the_write.release()
         assert cycle.result().expired == 1
     booked = 0
