@@ -11,7 +11,7 @@ from app.store.runs import Outcome
 
 
 def agenda(
-    batch_size: int = 10, seconds: float = 60, failed: Iterable[UUID] = (), stop: bool = False
+    batch_size: int = 10, seconds: float = 60, failed: Iterable[UUID] = (), *, stop: bool = False
 ) -> Agenda:
     return Agenda(
         batch_size=batch_size,

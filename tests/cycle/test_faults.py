@@ -76,27 +76,32 @@ class short_statements:  # noqa: N801 - reads as a block
             connection.close()
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
-        "ALTER TABLE calendar.availability_slots ALTER start_at DROP NOT NULL;"
-        " UPDATE calendar.availability_slots SET start_at = NULL",
-        "UPDATE calendar.availability_slots SET start_at = '0044-03-15 BC', end_at = 'infinity'",
-        "UPDATE calendar.availability_slots SET min_lead_time_minutes = 2147483647",
-        "UPDATE calendar.appointments SET version = 2147483647",
-        "ALTER TABLE calendar.appointments ALTER slot_id DROP NOT NULL;"
-        " UPDATE calendar.appointments SET slot_id = NULL",
-        "ALTER TABLE calendar.appointments DROP CONSTRAINT appointments_calendar_event_id_fkey;"
-        " UPDATE calendar.appointments SET calendar_event_id = gen_random_uuid()",
-        "ALTER TABLE calendar.calendar_events DROP CONSTRAINT event_status_known;"
-        " UPDATE calendar.calendar_events SET status = 'Neverheard'",
-        "ALTER TABLE calendar.availability_slots DROP CONSTRAINT slot_status_known;"
-        " UPDATE calendar.availability_slots SET status = ''",
-    ],
-)
+ODD = {
+    "no start": """ALTER TABLE calendar.availability_slots ALTER start_at DROP NOT NULL;
+        UPDATE calendar.availability_slots SET start_at = NULL""",
+    "a start before the calendar": """UPDATE calendar.availability_slots
+        SET start_at = '0044-03-15 BC', end_at = 'infinity'""",
+    "a lead time of millennia": """UPDATE calendar.availability_slots
+        SET min_lead_time_minutes = 2147483647""",
+    "the last version": "UPDATE calendar.appointments SET version = 2147483647",
+    "no slot": """ALTER TABLE calendar.appointments ALTER slot_id DROP NOT NULL;
+        UPDATE calendar.appointments SET slot_id = NULL""",
+    "an event that is gone": """ALTER TABLE calendar.appointments
+            DROP CONSTRAINT appointments_calendar_event_id_fkey;
+        UPDATE calendar.appointments SET calendar_event_id = gen_random_uuid()""",
+    "an unknown event status": """ALTER TABLE calendar.calendar_events
+            DROP CONSTRAINT event_status_known;
+        UPDATE calendar.calendar_events SET status = 'Neverheard'""",
+    "an empty slot status": """ALTER TABLE calendar.availability_slots
+            DROP CONSTRAINT slot_status_known;
+        UPDATE calendar.availability_slots SET status = ''""",
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
 def test_c4_an_odd_row_is_poison_and_stops_nobody(world: World, odd: str) -> None:
     poison = world.appointment(expires_in=-HOUR)
-    for statement in odd.split(";"):
+    for statement in ODD[odd].split(";"):
         world.execute(statement)
     healthy = world.appointment()
     before = world.state(poison)

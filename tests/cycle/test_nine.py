@@ -1,4 +1,4 @@
-"""The customer's nine tests (section 9), each under its name. The ninth, accuracy, is in system/."""
+"""The customer's nine tests (section 9) under their names; the ninth, accuracy, is in system/."""
 
 import threading
 from uuid import uuid4

@@ -1,0 +1,19 @@
+# One image for every role; the command decides: worker, beat, flower, migrate.
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /src
+COPY requirements/runtime.lock requirements/runtime.lock
+RUN python -m venv /opt/app \
+ && /opt/app/bin/pip install --no-cache-dir --require-hashes -r requirements/runtime.lock
+COPY pyproject.toml README.md celeryconfig.py ./
+COPY app app
+COPY tasks tasks
+RUN /opt/app/bin/pip install --no-cache-dir --no-deps .
+
+FROM python:3.11-slim-bookworm
+RUN useradd --system --uid 10001 --no-create-home calendar
+COPY --from=build /opt/app /opt/app
+ENV PATH=/opt/app/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+USER calendar
+# /tmp must be writable (a tmpfs will do): metrics files and the job slots of the node live there.
+WORKDIR /tmp
+CMD ["celery", "-A", "tasks", "worker"]
