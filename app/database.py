@@ -29,6 +29,10 @@ SESSION = {
     "client_connection_check_interval": CLIENT_CHECK,  # of a dead client nothing waits on
     "jit": "off",  # a generic plan's estimate is high enough to trigger it, for nothing
     "plan_cache_mode": "force_generic_plan",
+    # Every hot statement goes by an index in its order; with missing or stale statistics the
+    # planner would otherwise fetch and sort a whole backlog to take its first row.
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
 }
 """Set at connection time, so that no backend of ours outlives its limits, client killed or not."""
 

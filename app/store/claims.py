@@ -44,7 +44,6 @@ WITH appointment AS MATERIALIZED (
 ), reminder AS MATERIALIZED (
     SELECT id, updated_at FROM calendar.event_reminders
     WHERE calendar_event_id = (SELECT id FROM event) AND status = 'Pending'
-    ORDER BY id
     FOR NO KEY UPDATE SKIP LOCKED
 )
 SELECT {columns(Appointment, "appointment")},

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, text
 
-PAGE = 500
-"""So many ids are read at a time, however many appointments are failing."""
+AT_MOST = 20_000
+"""More than a cycle has time for; it takes those that waited longest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +47,19 @@ def record(
 
 
 def failed_before(engine: Engine, as_of: datetime) -> Iterator[UUID]:
-    """Who failed before this moment, longest untried first: time may run out."""
-    last_failed_at: datetime | str = "-infinity"
-    appointment_id = UUID(int=0)
-    while True:
-        with engine.begin() as connection:
-            page = connection.execute(
-                _PAGE, {"as_of": as_of, "at": last_failed_at, "id": appointment_id, "page": PAGE}
-            ).all()
-        yield from (row.appointment_id for row in page)
-        if len(page) < PAGE:
-            return
-        last_failed_at, appointment_id = page[-1].last_failed_at, page[-1].appointment_id
+    """Who failed before this moment, longest untried first: time may run out, nobody is forgotten.
 
-
-_PAGE = text(
+    Asked for when the first one is taken.
     """
-    SELECT appointment_id, last_failed_at FROM calendar.expiry_failures
-    WHERE last_failed_at < :as_of
-      AND (last_failed_at, appointment_id) > (CAST(:at AS timestamptz), :id)
-    ORDER BY last_failed_at, appointment_id LIMIT :page
+    with engine.begin() as connection:
+        found = connection.execute(_FAILED_BEFORE, {"as_of": as_of, "limit": AT_MOST})
+        appointment_ids = found.scalars().all()
+    yield from appointment_ids
+
+
+_FAILED_BEFORE = text(
+    """
+    SELECT appointment_id FROM calendar.expiry_failures
+    WHERE last_failed_at < :as_of ORDER BY last_failed_at, appointment_id LIMIT :limit
     """
 )

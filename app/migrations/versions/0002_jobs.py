@@ -48,8 +48,7 @@ CREATE TABLE calendar.expiry_failures (
     attempts integer NOT NULL DEFAULT 1,
     last_run_id text NOT NULL
 );
-CREATE INDEX ix_expiry_failures_last_failed_at
-    ON calendar.expiry_failures (last_failed_at, appointment_id);
+-- No second index: on an empty table a plan could settle on it, and keep it when the table grows.
 
 -- C4: a failure is gone when its appointment leaves Pending, whoever moves it.
 CREATE FUNCTION calendar.forget_expiry_failure() RETURNS trigger
