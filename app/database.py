@@ -63,14 +63,14 @@ def engine(url: URL, connections: int = 5) -> Engine:
             pool_use_lifo=True,  # few connections stay warm, with their plans
             pool_pre_ping=True,  # a restarted server costs no cycle
             hide_parameters=True,  # D5: no parameter ever reaches a log
-            connect_args=_connect_args(url),
+            connect_args=connect_arguments(url),
         )
         event.listen(made, "connect", _read_types)
         _engines[key] = made
     return _engines[key]
 
 
-def _connect_args(url: URL) -> dict[str, Any]:
+def connect_arguments(url: URL) -> dict[str, Any]:
     """Ours first: what the operator wrote into the URL wins."""
     ours = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
     theirs = str(url.query.get("options", ""))

@@ -5,11 +5,11 @@ Only a message's own delivery report is a verdict; a flush that returns proves n
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import partial
-from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -36,7 +36,13 @@ DEFAULTS: dict[str, str] = {
 
 _SYNONYMS = {"request.required.acks": "acks", "metadata.broker.list": "bootstrap.servers"}
 _NO_OPTION = "option.that.does.not.exist"
-_BOUND_BY_US = ("delivery.timeout.ms", "message.timeout.ms", "transactional.id")
+_BOUND_BY_US = (
+    "delivery.timeout.ms",
+    "message.timeout.ms",
+    "transactional.id",
+    "delivery.report.only.error",
+)
+_NO_TEXT = ("logger", "default.topic.config")  # Python's own options: no variable can mean them
 
 # Refused for the sake of the topic: every message of it, and no neighbour.
 _TOPIC_CODES = {
@@ -79,12 +85,12 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What goes over the wire."""
+    """What goes over the wire; without `headers` it is no valid record."""
 
     topic: str
     key: bytes
     value: bytes
-    headers: list[tuple[str, Any]]
+    headers: Mapping[str, str | None] | None
 
 
 UNANSWERED = Verdict(Answer.NONE, "no acknowledgement in time")
@@ -96,13 +102,13 @@ def configuration(settings: KafkaSettings) -> dict[str, str]:
     for name, value in settings.overrides.items():
         option = _SYNONYMS.get(name, name)
         variable = "KAFKA_" + name.upper().replace(".", "_")
-        if not _is_option(name, value, variable):
+        if option in _BOUND_BY_US:
+            msg = f"{variable} is refused: the outbox bounds its own sending."
+            raise SettingsError(msg)
+        if not value or option in _NO_TEXT or not _is_option(name, value, variable):
             continue
         if option in OWNED and value.lower() not in {OWNED[option], "-1"}:
             msg = f"{variable} is refused: the outbox relies on {option}={OWNED[option]}."
-            raise SettingsError(msg)
-        if option in _BOUND_BY_US:
-            msg = f"{variable} is refused: the outbox bounds its own sending."
             raise SettingsError(msg)
         options[option] = value
     return {**options, **OWNED, "delivery.timeout.ms": str(int(DELIVERY_SECONDS * 1000))}
@@ -148,11 +154,27 @@ class Sender:
         """Send them all and wait for every verdict, until `deadline` (monotonic) or a stop.
 
         A message without a verdict may still have arrived: it is sent again later, identical.
+        Those that share a refusal are sent again in halves, until each guilty one stands alone,
+        while there is time for a whole delivery; where that ends it, the verdict stays `shared`.
         """
         verdicts = [UNANSWERED] * len(records)
-        self._attempt(records, verdicts, range(len(records)), deadline, stopping)
-        for number in [n for n, verdict in enumerate(verdicts) if verdict.shared]:
-            self._attempt(records, verdicts, [number], deadline, stopping)
+
+        def over() -> bool:
+            return time.monotonic() >= deadline or stopping()
+
+        groups: deque[Sequence[int]] = deque([range(len(records))])
+        while groups:
+            numbers = groups.popleft()
+            self._attempt(records, verdicts, numbers, over)
+            suspects = [number for number in numbers if verdicts[number].shared]
+            if suspects and len(numbers) == 1:
+                verdicts[numbers[0]] = replace(verdicts[numbers[0]], shared=False)
+            elif suspects:
+                half = len(suspects) // 2
+                groups.extend(part for part in (suspects[:half], suspects[half:]) if part)
+            late = time.monotonic() > deadline - DELIVERY_SECONDS
+            if late or stopping() or any(verdicts[n].answer is Answer.NONE for n in numbers):
+                break
         return verdicts
 
     def _attempt(
@@ -160,23 +182,23 @@ class Sender:
         records: Sequence[Record],
         verdicts: list[Verdict],
         numbers: Sequence[int],
-        deadline: float,
-        stopping: Callable[[], bool],
+        over: Callable[[], bool],
     ) -> None:
         producer = self._producer or self.connect()
         try:
             for number in numbers:
                 verdicts[number] = UNANSWERED
                 note = partial(_note, verdicts, number)
-                refusal = self._produce(producer, records[number], note, deadline)
+                refusal = self._produce(producer, records[number], note, over)
                 verdicts[number] = refusal or verdicts[number]
-            while producer.flush(0.1) and time.monotonic() < deadline and not stopping():
+            while producer.flush(0.1) and not over():
                 pass
         except KafkaException as fatal:  # this producer sends nothing any more
             cause = verdict_of(fatal.args[0]).error
             verdicts[:] = [Verdict(Answer.NONE, cause) if v == UNANSWERED else v for v in verdicts]
-        if any(verdicts[number].answer is Answer.NONE for number in numbers):
-            self._abandon(producer)
+        finally:  # also when a signal ends the process
+            if any(verdicts[number].answer is Answer.NONE for number in numbers):
+                self._abandon(producer)
 
     def connect(self) -> Producer:
         """Make the producer; a SettingsError when its options do not go together."""
@@ -192,28 +214,27 @@ class Sender:
         producer: Producer,
         record: Record,
         note: Callable[[KafkaError | None, Message], None],
-        deadline: float,
+        over: Callable[[], bool],
     ) -> Verdict | None:
         """Hand it over; what the client itself refuses is told at once."""
+        if record.headers is None:
+            return Verdict(Answer.REFUSED, "its headers are no flat object of texts")
         while True:
             try:
                 producer.produce(
                     record.topic,
                     key=record.key,
                     value=record.value,
-                    headers=record.headers,
+                    headers=dict(record.headers),
                     on_delivery=note,
                 )
             except BufferError:  # the client's queue is full: let it work
-                if time.monotonic() >= deadline:
+                if over():
                     return UNANSWERED
                 producer.poll(0.1)
             except KafkaException as error:
                 return replace(verdict_of(error.args[0]), shared=False)
-            except (
-                TypeError,
-                ValueError,
-            ) as error:  # no record at all, e.g. a header that is a list
+            except (TypeError, ValueError) as error:  # no record at all
                 return Verdict(Answer.REFUSED, f"{type(error).__name__}: not a valid record")
             else:
                 return None
@@ -228,7 +249,7 @@ class Sender:
             pass
 
     def close(self) -> None:
-        """End of the process: every drain has waited for its verdicts, so nothing is pending."""
+        """Every drain has waited for its verdicts, so nothing is pending; a later one connects."""
         if self._producer is not None:
             self._abandon(self._producer)
 
@@ -236,7 +257,10 @@ class Sender:
 def _note(
     verdicts: list[Verdict], number: int, error: KafkaError | None, _message: Message
 ) -> None:
-    verdicts[number] = Verdict(Answer.ACKNOWLEDGED) if error is None else verdict_of(error)
+    if error is None:
+        verdicts[number] = Verdict(Answer.ACKNOWLEDGED)
+    elif error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):  # our own doing
+        verdicts[number] = verdict_of(error)
 
 
 def verdict_of(error: KafkaError) -> Verdict:

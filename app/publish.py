@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import facts, schema
-from app.kafka import Answer, Record, Sender, Verdict
+from app.kafka import DELIVERY_SECONDS, Answer, Record, Sender, Verdict
 from app.settings import SettingsError
 from app.store import errors, outbox, runs
 from app.store.runs import Job, Outcome
@@ -77,8 +77,9 @@ def drain(
     try:
         with engine.begin() as connection:
             schema.check(connection)
-            report.started_at = connection.execute(text("SELECT now()")).scalar_one()
-        _Drain(engine, sender, options, report, stopping, tell).run(started + DRAIN_SECONDS)
+            now: datetime = connection.execute(text("SELECT now()")).scalar_one()
+        report.started_at = now
+        _Drain(engine, sender, options, report, stopping, tell).run(now, started + DRAIN_SECONDS)
     except schema.SchemaError as error:  # refused before any row is touched
         report.outcome, report.detail = Outcome.FAILED, str(error)
     except SQLAlchemyError as error:  # what was acknowledged but not marked is sent again
@@ -127,44 +128,56 @@ class _Drain:
     report: DrainReport
     stopping: Callable[[], bool]
     tell: facts.Tell
-    after_id: int = 0
 
-    def run(self, deadline: float) -> None:
-        """Batch after batch until nothing waits and no cycle is under way."""
+    def run(self, started_at: datetime, deadline: float) -> None:
+        """Pass after pass, until one finds nothing to send and no cycle can have added any.
+
+        A pass that has sent something is followed by another: what had to wait for that, or for
+        another publisher, may go now.
+        """
+        more = True
+        while more and self.report.outcome is Outcome.COMPLETED:
+            before = self.report.published
+            followed = self.cycle_under_way()  # asked first, so that its last commit is seen
+            self.one_pass(started_at, deadline)
+            more = followed or self.report.published > before
+            if followed:
+                time.sleep(LOOK_AGAIN_SECONDS)
+        if self.report.refused:  # a producer remembers what it was refused: the next one asks anew
+            self.sender.close()
+
+    def cycle_under_way(self) -> bool:
+        """Whether a cycle may be adding messages."""
+        with self.engine.begin() as connection:
+            return runs.going_on(connection, Job.APPOINTMENT_TIMEOUT, self.options.cycle_seconds)
+
+    def one_pass(self, started_at: datetime, deadline: float) -> None:
+        """Batch after batch, from the first message on."""
+        after_id = 0
         while self.report.outcome is Outcome.COMPLETED:
             if self.stopping():
                 self.report.outcome = Outcome.STOPPED
             elif time.monotonic() >= deadline:
                 self.report.outcome = Outcome.CUT_SHORT
-            elif not self.batch() and not self.wait_for_more():
+            elif rows := self.batch(started_at, after_id):
+                after_id = rows[-1].id
+            else:
                 return
 
-    def wait_for_more(self) -> bool:
-        """Whether a cycle may be adding messages; then look again, from the first one on."""
+    def batch(self, started_at: datetime, after_id: int) -> list[outbox.Row]:
+        """One transaction; nothing when nothing was left to claim."""
         with self.engine.begin() as connection:
-            more = runs.going_on(connection, Job.APPOINTMENT_TIMEOUT, self.options.cycle_seconds)
-        if more:
-            time.sleep(LOOK_AGAIN_SECONDS)
-            self.after_id = 0
-        return more
-
-    def batch(self) -> bool:
-        """One transaction; false when nothing was left to claim."""
-        if self.report.started_at is None:
-            return False
-        with self.engine.begin() as connection:
-            rows = outbox.claim(
-                connection, self.after_id, self.report.started_at, self.options.batch_size
-            )
+            rows = outbox.claim(connection, after_id, started_at, self.options.batch_size)
             sendable = [row for row in rows if not row.blocked]
             marked = self.mark(connection, self.send(sendable))
         self.count(marked)
-        if rows:
-            self.after_id = rows[-1].id
-        return bool(rows)
+        return rows
 
     def send(self, rows: Sequence[outbox.Row]) -> list[tuple[outbox.Row, Verdict]]:
-        """A verdict for every row that was tried; a key goes no further than its first failure."""
+        """A verdict for every row that was tried; a key goes no further than its first failure.
+
+        A wave begins only while it has the whole of a delivery's time; the rest is the next pass's.
+        """
         deadline = time.monotonic() + BATCH_SECONDS
         tried: list[tuple[outbox.Row, Verdict]] = []
         broken: set[tuple[str, str]] = set()
@@ -177,7 +190,8 @@ class _Drain:
                     broken.add((row.topic, row.key))
                 if verdict.answer is Answer.NONE:  # the broker is away: no use in the next wave
                     self.unanswered(verdict)
-            if self.report.outcome is not Outcome.COMPLETED:
+            late = time.monotonic() > deadline - DELIVERY_SECONDS
+            if late or self.stopping() or self.report.outcome is not Outcome.COMPLETED:
                 break
         return tried
 
@@ -196,7 +210,7 @@ class _Drain:
             outbox.mark_published(connection, published)
         refusals = []
         for row, verdict in tried:
-            if verdict.answer is Answer.REFUSED:
+            if verdict.answer is Answer.REFUSED and not verdict.shared:  # maybe a neighbour's fault
                 last = outbox.mark_refused(connection, row.id, verdict.error, MAX_ATTEMPTS)
                 refusals.append(
                     facts.MessageRefused(
@@ -216,12 +230,11 @@ class _Drain:
 
 def record(row: outbox.Row) -> Record:
     """The row as it goes over the wire: the stored text itself, never decoded (O2, O6)."""
-    headers = row.headers.items() if isinstance(row.headers, dict) else [("headers", row.headers)]
     return Record(
         topic=row.topic,
         key=row.key.encode(),
         value=row.payload.encode(),
-        headers=[("message-id", str(row.message_id)), *headers],
+        headers=None if row.headers is None else {**row.headers, "message-id": str(row.message_id)},
     )
 
 

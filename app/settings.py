@@ -83,13 +83,13 @@ class AppointmentTimeoutSettings(_Group):
     """How appointments expire (`AppointmentTimeoutOptions`)."""
 
     appointment_timeout_interval_seconds: float = Field(
-        60, gt=0, description="Seconds from tick to tick"
+        60, gt=0, le=86_400, description="Seconds from tick to tick"
     )
     appointment_timeout_batch_size: int = Field(
         200, ge=1, le=100_000, description="At most so many appointments expire in one cycle"
     )
     appointment_timeout_max_duration_seconds: float = Field(
-        30, gt=0, description="After so many seconds a cycle takes no further appointment"
+        30, gt=0, le=3600, description="After so many seconds a cycle takes no further appointment"
     )
     appointment_timeout_connections: int = Field(
         4, ge=1, le=32, description="Database connections that one cycle works on side by side"
@@ -103,16 +103,19 @@ class OutboxSettings(_Group):
     """How the outbox drains and is kept small."""
 
     outbox_publisher_interval_seconds: float = Field(
-        10, gt=0, description="Seconds between two drains; a cycle's first commit wakes one too"
+        10,
+        gt=0,
+        le=86_400,
+        description="Seconds between two drains; a cycle's first commit wakes one too",
     )
     outbox_publisher_batch_size: int = Field(
         1000, ge=1, le=10_000, description="Messages that one transaction of a drain holds"
     )
     outbox_retention_days: float = Field(
-        7, gt=0, description="Published messages are kept for so many days"
+        7, gt=0, le=3650, description="Published messages are kept for so many days"
     )
     job_runs_retention_days: float = Field(
-        7, gt=0, description="Records of cycles and drains are kept for so many days"
+        7, gt=0, le=3650, description="Records of cycles and drains are kept for so many days"
     )
 
 

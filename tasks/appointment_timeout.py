@@ -1,6 +1,5 @@
 """The tick of appointment-timeout."""
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +9,11 @@ from celery import Task, shared_task
 from app import expire, facts
 from app.settings import AppointmentTimeoutSettings
 from app.store.runs import Job
+from app.telemetry import logs
 from tasks.doors import STANDING, ended, engine, one_at_a_time, telling
 from tasks.process import instance
 
-log = logging.getLogger("calendar")
+log = logs.logger()
 
 
 @shared_task(name="calendar.appointment_timeout", **STANDING)
@@ -53,7 +53,7 @@ def _send(task: "Task[Any, Any]", name: str, expires: float) -> None:
     try:
         task.app.send_task(name, expires=expires, retry=False)
     except Exception as error:  # noqa: BLE001 - any transport's error: the work in hand must not feel it (O1)
-        log.warning("task not sent", extra={"task": name, "error": type(error).__name__})
+        log.warning("task not sent", task=name, error=type(error).__name__)
 
 
 class Wake:

@@ -1,6 +1,5 @@
 """What the three task doors share: how a task stands in Celery, and one run at a time per node."""
 
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -14,8 +13,6 @@ from app.store import runs
 from app.store.runs import Job, Outcome
 from app.telemetry import logs, metrics
 from tasks.process import instance
-
-log = logging.getLogger("calendar")
 
 
 class RunFailedError(Exception):

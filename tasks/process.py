@@ -1,6 +1,5 @@
 """The life of a worker's processes: start, stop, and what may not cross a fork."""
 
-import logging
 import os
 import sys
 from typing import Any
@@ -14,7 +13,7 @@ from app.store import errors
 from app.telemetry import logs, metrics
 from tasks.instance import Instance
 
-log = logging.getLogger("calendar")
+log = logs.logger()
 _node: list[Instance] = []
 
 
@@ -42,7 +41,7 @@ def begin(**_signal: Any) -> None:
     except (SettingsError, schema.SchemaError) as error:
         sys.exit(str(error))
     except SQLAlchemyError as error:  # it may come back: every tick will say so until it does
-        log.warning("database not reached at start", extra={"detail": errors.sentence(error)})
+        log.warning("database not reached at start", detail=errors.sentence(error))
     else:
         database.engine(database_url).dispose()
     instance()
@@ -57,7 +56,7 @@ def ready(**_signal: Any) -> None:
     try:
         metrics.serve(settings.metrics_host, settings.metrics_port)
     except OSError as error:  # another program has the port: the work matters more
-        log.warning("metrics are not served", extra={"detail": str(error)})
+        log.warning("metrics are not served", detail=str(error))
 
 
 @signals.worker_shutting_down.connect(weak=False)

@@ -42,7 +42,7 @@ def test_the_wheel_holds_every_module_and_migration(tmp_path: Path) -> None:
 def test_compose_runs_every_role_with_a_command_that_exists() -> None:
     assert set(COMPOSE["services"]) >= OURS
     for name in OURS:
-        words = [word for word in COMPOSE["services"][name]["command"]]
+        words = COMPOSE["services"][name]["command"]
         help_of = words[: 4 if words[0] == "celery" else len(words)]
         done = subprocess.run(
             [Path(sys.executable).parent / help_of[0], *help_of[1:], "--help"],

@@ -15,7 +15,11 @@ from sqlalchemy import Connection, Engine
 from app import database, schema
 from app.settings import DatabaseSettings
 
-console = Console(highlight=False)
+_PIPED_WIDTH = 150  # columns, where no terminal says how many it has
+
+console = Console(
+    highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH
+)
 
 
 def engine() -> Engine:
@@ -53,13 +57,29 @@ def _plain(found: Any) -> Any:
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """A table whose numbers stand to the right."""
-    made = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="bold",
+        show_header=any(columns),
+    )
     for number, name in enumerate(columns):
         numeric = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
-        made.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        made.add_column(
+            name,
+            justify="right" if numeric else "left",
+            overflow="fold",
+            min_width=min(36, _widest(rows, number)),
+        )
     for row in rows:
         made.add_row(*(shown(cell) for cell in row))
     return made
+
+
+def _widest(rows: Sequence[Sequence[object]], number: int) -> int:
+    """An identifier is never broken: no column is narrower than one, if it holds one."""
+    return max((len(shown(row[number])) for row in rows), default=0)
 
 
 def shown(cell: object) -> str:

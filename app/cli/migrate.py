@@ -1,5 +1,6 @@
 """`migrate`: bring the schema up to date."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -18,13 +19,18 @@ def migrate(
     ] = None,
 ) -> None:
     """Bring the schema up to date. Safe to repeat, and when several start it at once."""
-    from app import migrations  # noqa: PLC0415 - Alembic is slow to import
+    from alembic.util import CommandError  # noqa: PLC0415 - Alembic is slow to import
+
+    from app import migrations  # noqa: PLC0415
 
     before = migrations.revision(engine())
     if back_to is None:
         migrations.apply(engine())
     else:
-        migrations.revert(engine(), back_to)
+        try:
+            migrations.revert(engine(), back_to)
+        except CommandError as error:  # no such revision, or not an older one
+            sys.exit(f"{error}.")
     after = migrations.revision(engine())
     if before == after:
         console.print(f"The schema is at revision {after}: nothing to do.")

@@ -8,16 +8,6 @@ import typer
 from app.cli.desk import connected, console, show_json, shown, table
 from app.store import runs as store
 
-FIGURES = (
-    "ExpiredCount",
-    "SlotsReleasedCount",
-    "SlotsExpiredCount",
-    "SkippedLockedCount",
-    "PublishedCount",
-    "RefusedCount",
-    "DurationMs",
-)
-
 
 def runs(
     run_id: Annotated[
@@ -59,20 +49,29 @@ def _one(run: store.Run) -> None:
 
 
 def _several(found: list[store.Run]) -> None:
-    figures = [name for name in FIGURES if any(name in (run.result or {}) for run in found)]
-    console.print(
-        table(
-            f"The last {len(found)} runs (UTC)",
-            ["run id", "job", "started", "outcome", *(n.removesuffix("Count") for n in figures)],
-            [
-                (
-                    run.run_id,
-                    run.job,
-                    run.started_at,
-                    run.outcome,
-                    *((run.result or {}).get(name) for name in figures),
-                )
-                for run in found
-            ],
+    if not found:
+        console.print("No run is kept yet.")
+        return
+    columns = ["run id", "job", "started (UTC)", "outcome", "what it did", "ms"]
+    rows = [
+        (
+            run.run_id,
+            run.job,
+            run.started_at,
+            run.outcome or "under way",
+            run.detail or _figures(run),
+            (run.result or {}).get("DurationMs"),
         )
-    )
+        for run in found
+    ]
+    console.print(table(f"The last {len(found)} runs", columns, rows))
+
+
+def _figures(run: store.Run) -> str:
+    """The figures that are not zero, in the customer's words without their common ending."""
+    told = [
+        f"{name.removesuffix('Count')} {value}"
+        for name, value in (run.result or {}).items()
+        if value and name != "DurationMs"
+    ]
+    return ", ".join(sorted(told)) or "nothing to do"

@@ -8,45 +8,52 @@ import structlog
 
 from app import facts
 
-FORMATS = ("json", "console")
+SHARED: list[Any] = [
+    structlog.contextvars.merge_contextvars,
+    structlog.stdlib.add_log_level,
+    structlog.stdlib.add_logger_name,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+]
+
+
+def logger() -> structlog.stdlib.BoundLogger:
+    """The product's logger, a standard one underneath.
+
+    Wrapped here and not by a global setting: a foreign app that uses structlog keeps its own.
+    """
+    wrapped: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+        logging.getLogger("calendar"),
+        processors=[*SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    return wrapped
 
 
 def configure(log_format: str) -> None:
-    """Send everything to stderr as JSON lines, or readable on a console."""
-    shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        cache_logger_on_first_use=True,
-    )
+    """Send everything that is logged to stderr, as JSON lines or readable on a console."""
     renderer: Any = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
     if log_format == "json":
         renderer = structlog.processors.JSONRenderer(ensure_ascii=False)
-    formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-    )
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(formatter)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=SHARED,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                renderer,
+            ],
+        )
+    )
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
-    logging.captureWarnings(True)
+    logging.captureWarnings(capture=True)
 
 
 def listener(run_id: str) -> facts.Tell:
     """One run's facts as the specification's log lines (section 8); identifiers only."""
-    log = structlog.stdlib.get_logger("calendar").bind(runId=run_id)
+    log = logger().bind(runId=run_id)
 
     def tell(fact: facts.Fact) -> None:
         match fact:
