@@ -83,9 +83,10 @@ class DrainEnded:
 
 @dataclass(frozen=True, slots=True)
 class TickSkipped:
-    """A tick found its predecessor at work on this instance (S1)."""
+    """A tick did nothing, and why: its predecessor is at work (S1), or the brake is on."""
 
     job: str
+    reason: str
 
 
 Fact = (

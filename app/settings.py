@@ -94,6 +94,12 @@ class AppointmentTimeoutSettings(_Group):
     appointment_timeout_connections: int = Field(
         4, ge=1, le=32, description="Database connections that one cycle works on side by side"
     )
+    appointment_timeout_pause_above_overdue: int | None = Field(
+        None, ge=0, description="Pull the brake when more than so many are overdue"
+    )
+    appointment_timeout_pause_above_seconds: float | None = Field(
+        None, gt=0, description="Pull the brake when the oldest is overdue for more than so long"
+    )
     appointment_timeout_catch_up: bool = Field(
         False, description="After a full cycle start the next one at once"
     )

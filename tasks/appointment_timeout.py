@@ -7,7 +7,9 @@ from typing import Any
 from celery import Task, shared_task
 
 from app import expire, facts
+from app.report import CycleOptions, CycleReport
 from app.settings import AppointmentTimeoutSettings
+from app.store.brake import BrakeLimits
 from app.store.runs import Job
 from app.telemetry import logs
 from tasks.doors import STANDING, ended, engine, one_at_a_time, telling
@@ -28,10 +30,14 @@ def appointment_timeout(self: "Task[[], dict[str, int]]") -> dict[str, int]:
         nonlocal full
         report = expire.run_cycle(
             engine(),
-            expire.CycleOptions(
+            CycleOptions(
                 batch_size=settings.appointment_timeout_batch_size,
                 max_duration_seconds=settings.appointment_timeout_max_duration_seconds,
                 connections=settings.appointment_timeout_connections,
+                brake=BrakeLimits(
+                    settings.appointment_timeout_pause_above_overdue,
+                    settings.appointment_timeout_pause_above_seconds,
+                ),
             ),
             run_id,
             stopping=instance().stopping,
@@ -40,9 +46,7 @@ def appointment_timeout(self: "Task[[], dict[str, int]]") -> dict[str, int]:
         full = report.full(settings.appointment_timeout_batch_size)
         return ended(report.outcome, report.detail, report.result())
 
-    result = one_at_a_time(
-        Job.APPOINTMENT_TIMEOUT, run_id, expire.CycleReport(run_id).result(), cycle
-    )
+    result = one_at_a_time(Job.APPOINTMENT_TIMEOUT, run_id, CycleReport(run_id).result(), cycle)
     if full and settings.appointment_timeout_catch_up:  # section 10: a run of its own, at once
         _send(self, "calendar.appointment_timeout", interval)
     return result

@@ -49,7 +49,7 @@ def one_at_a_time(
     with instance().slot(job).hold() as ours:
         if ours:
             return work()
-    telling(run_id)(facts.TickSkipped(job))
+    telling(run_id)(facts.TickSkipped(job, facts.STILL_RUNNING))
     with suppress(SQLAlchemyError), engine().begin() as connection:  # logged already
         runs.record(connection, run_id, job, Outcome.SKIPPED, nothing, facts.STILL_RUNNING)
     return nothing

@@ -1,7 +1,7 @@
 """Stops the product before a named statement, silently, until the test lets it go on."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,21 +52,42 @@ def gate(engine: Engine, words: str, times: int = 1) -> Iterator[Gate]:
         event.remove(engine, "before_cursor_execute", made)
 
 
+class Sent(list[tuple[int, str]]):
+    """Statements in their order, each with the server process that got it."""
+
+    def texts(self) -> list[str]:
+        """All of them."""
+        return [statement for _backend, statement in self]
+
+    def of_lane(self) -> list[str]:
+        """From the first claim on, what the connection of that claim sent."""
+        first = next(n for n, (_b, s) in enumerate(self) if s.startswith("EXECUTE claim_next"))
+        lane = self[first][0]
+        return [statement for backend, statement in self[first:] if backend == lane]
+
+
 @contextmanager
-def statements(engine: Engine) -> Iterator[list[str]]:
+def statements(engine: Engine) -> Iterator[Sent]:
     """Every statement an engine sends meanwhile, commits and rollbacks among them."""
-    sent: list[str] = []
+    sent = Sent()
 
-    def note(_c: object, _k: object, statement: str, *_more: object) -> None:
-        sent.append(statement)
+    def add(connection: Any, statement: str) -> None:
+        sent.append((connection.connection.dbapi_connection.info.backend_pid, statement))
 
-    def note_commit(_connection: Any) -> None:
-        sent.append("COMMIT")
+    def note(connection: Any, _k: object, statement: str, *_more: object) -> None:
+        add(connection, statement)
 
-    def note_rollback(_connection: Any) -> None:
-        sent.append("ROLLBACK")
+    def note_commit(connection: Any) -> None:
+        add(connection, "COMMIT")
 
-    hooks = [("before_cursor_execute", note), ("commit", note_commit), ("rollback", note_rollback)]
+    def note_rollback(connection: Any) -> None:
+        add(connection, "ROLLBACK")
+
+    hooks: list[tuple[str, Callable[..., None]]] = [
+        ("before_cursor_execute", note),
+        ("commit", note_commit),
+        ("rollback", note_rollback),
+    ]
     for name, hook in hooks:
         event.listen(engine, name, hook)
     try:

@@ -8,7 +8,8 @@ from uuid import UUID, uuid4
 from sqlalchemy import Engine, text
 
 from app import facts
-from app.expire import CycleOptions, CycleReport, run_cycle
+from app.expire import run_cycle
+from app.report import CycleOptions, CycleReport
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from app.cli.desk import age, connected, console, show_json, shown, table
+from app.store import brake
 from app.store import status as store
 
 
@@ -17,9 +18,12 @@ def status(
     with connected() as connection:
         found = store.read(connection)
         poison = store.poison(connection, limit)
+        pulled = brake.current(connection)
     if as_json:
-        show_json({**asdict(found), "poison_items": poison})
+        show_json({**asdict(found), "brake": pulled, "poison_items": poison})
         return
+    if pulled:
+        console.print(f"No appointment expires: {pulled.sentence}.")
     last = found.last_successful_cycle
     since = None if last is None else (found.now - last).total_seconds()
     rows = [

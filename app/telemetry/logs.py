@@ -90,8 +90,8 @@ def listener(run_id: str) -> facts.Tell:
                     attempts=fact.attempts,
                     set_aside=fact.set_aside,
                 )
-            case facts.TickSkipped(job=job):
-                log.warning("tick skipped", job=job, reason=facts.STILL_RUNNING)
+            case facts.TickSkipped(job=job, reason=reason):
+                log.warning("tick skipped", job=job, reason=reason)
             case _:
                 assert_never(fact)
 

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine, text
 
 from app import facts
+from app.store.failures import Failure
 from app.store.runs import Outcome
 from dev.servers.postgres import Postgres
 from tests.gate import gate
@@ -42,9 +43,9 @@ def test_c4_three_true_causes_cost_three_items_of_ten(world: World, engine: Engi
     assert (report.outcome, report.expired, report.failed) == (Outcome.COMPLETED, 7, 3)
     causes = {f.appointment_id: f.failure for f in heard if isinstance(f, facts.ItemFailed)}
     assert causes == {
-        made[3].appointment: facts.Failure("CheckViolation: odd_event_stays", "23514"),
-        made[6].appointment: facts.Failure("slot: found Available, wanted Booked"),
-        made[8].appointment: facts.Failure("QueryCanceled", "57014"),
+        made[3].appointment: Failure("CheckViolation: odd_event_stays", "23514"),
+        made[6].appointment: Failure("slot: found Available, wanted Booked"),
+        made[8].appointment: Failure("QueryCanceled", "57014"),
     }
     assert {n: world.state(made[n]) for n in before} == before
     kept = world.failures()

@@ -6,6 +6,7 @@ from uuid import uuid4
 from sqlalchemy import Engine
 
 from app import facts, operations
+from app.store.failures import Failure
 from app.store.runs import Outcome
 from tests.gate import gate
 from tests.neighbour import Neighbour
@@ -96,7 +97,7 @@ def test_partial_failure(world: World) -> None:
     assert world.state(poison) == before
     rule = "slot: found Available, wanted Booked"
     assert [f for f in heard if isinstance(f, facts.ItemFailed)] == [
-        facts.ItemFailed(poison.appointment, facts.Failure(rule))
+        facts.ItemFailed(poison.appointment, Failure(rule))
     ]
     kept = world.failures()[poison.appointment]
     assert (kept["rule"], kept["attempts"], kept["last_run_id"]) == (rule, 1, report.run_id)

@@ -11,8 +11,7 @@ def test_an_item_costs_two_statements_beside_begin_and_commit(world: World, engi
         world.appointment()
     with statements(engine) as sent:
         assert world.run(connections=1).expired == 25
-    items = sent[sent.index(next(s for s in sent if s.startswith("EXECUTE"))) :]
-    assert [s.split(" (")[0] for s in items[: 25 * 3]] == [
+    assert [s.split(" (")[0] for s in sent.of_lane()[: 25 * 3]] == [
         "EXECUTE claim_next",
         "EXECUTE save_ending",
         "COMMIT",
@@ -23,9 +22,9 @@ def test_the_cycle_around_its_items_costs_a_fixed_handful(world: World, engine: 
     world.run()
     with statements(engine) as sent:
         world.run()
-    # schema, AsOf with the due count, the run's begin, commit; the run's end, commit
-    assert len(sent) == 6, sent
-    assert not [s for s in sent if s.startswith(("EXECUTE", "PREPARE"))]
+    # schema, AsOf with the due count, brake, the run's begin, commit; the run's end, commit
+    assert len(sent) == 7, sent
+    assert not [s for s in sent.texts() if s.startswith(("EXECUTE", "PREPARE"))]
 
 
 def test_a_connection_plans_the_hot_statements_once(world: World, engine: Engine) -> None:
@@ -34,5 +33,5 @@ def test_a_connection_plans_the_hot_statements_once(world: World, engine: Engine
         world.appointment()
         with statements(engine) as sent:
             world.run(connections=1)
-        prepared += [s.split(" ")[1] for s in sent if s.startswith("PREPARE")]
+        prepared += [s.split(" ")[1] for s in sent.texts() if s.startswith("PREPARE")]
     assert sorted(prepared) == ["claim_next", "claim_one", "save_ending"]

@@ -68,6 +68,14 @@ CREATE TRIGGER forget_expiry_failure_on_delete
     FOR EACH ROW WHEN (OLD.status = 'Pending')
     EXECUTE FUNCTION calendar.forget_expiry_failure();
 
+CREATE TABLE calendar.brake (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    pulled_at timestamptz NOT NULL DEFAULT now(),
+    reason text NOT NULL,
+    pulled_by text NOT NULL,
+    released_at timestamptz          -- kept, so that limits do not pull it again at once
+);
+
 CREATE TABLE calendar.job_runs (
     run_id text PRIMARY KEY,
     job text NOT NULL,
@@ -109,7 +117,8 @@ def downgrade() -> None:
         DROP TRIGGER forget_expiry_failure_on_update ON calendar.appointments;
         DROP TRIGGER forget_expiry_failure_on_delete ON calendar.appointments;
         DROP FUNCTION calendar.forget_expiry_failure;
-        DROP TABLE calendar.schema_level, calendar.job_runs, calendar.expiry_failures,
+        DROP TABLE calendar.schema_level, calendar.job_runs, calendar.brake,
+                   calendar.expiry_failures,
                    calendar.outbox_messages;
         """
     )

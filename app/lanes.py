@@ -1,0 +1,163 @@
+"""The lanes of a cycle: a few connections side by side, each taking item after item.
+
+An item's way: claim -> the law -> write -> commit; two statements, one transaction of its own, so
+that items share no fate and their commits share the disk's flushes.
+"""
+
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
+from uuid import UUID
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
+
+from app import facts
+from app.agenda import Agenda, Turn
+from app.domain.booking import Ending
+from app.domain.law import Refusal
+from app.domain.slot import SlotStatus
+from app.report import CycleReport
+from app.store import brake, claims, endings, errors, failures
+from app.store.runs import Outcome
+
+LOOK_AT_THE_BRAKE_SECONDS = 0.5
+
+
+@dataclass
+class Lanes:
+    """What the connections of one cycle share; the report is theirs to fill."""
+
+    engine: Engine
+    agenda: Agenda
+    report: CycleReport
+    as_of: datetime
+    tell: facts.Tell
+    cursor: claims.Position = claims.START
+    unkept: list[UUID] = field(default_factory=list)
+    held: list[UUID] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+
+    def run(self, count: int) -> None:
+        """Work on so many connections until the agenda is over; then count who was passed over."""
+        with ThreadPoolExecutor(count, "lane") as threads:
+            running = [threads.submit(self.work) for _ in range(count)]
+            try:
+                while wait(running, LOOK_AT_THE_BRAKE_SECONDS, FIRST_EXCEPTION).not_done:
+                    self.obey_the_brake()
+            except BaseException:  # a signal, or the brake cannot be asked: finish what is held
+                self.agenda.end(Outcome.STOPPED)
+                raise
+        for lane in running:
+            lane.result()
+        self.report.outcome = self.agenda.outcome
+        upto = claims.END if self.agenda.exhausted else self.cursor
+        with self.engine.begin() as connection:
+            self.report.skipped_locked = claims.count_passed_over(
+                connection, self.as_of, upto, self.unkept, self.held
+            )
+
+    def obey_the_brake(self) -> None:
+        """Stop between items once somebody has pulled it."""
+        with self.engine.begin() as connection:
+            pulled = brake.current(connection)
+        if pulled:
+            self.report.detail = pulled.sentence
+            self.agenda.end(Outcome.STOPPED)
+
+    def work(self) -> None:
+        """One connection's lane: item by item; when it breaks, all lanes end after their item."""
+        try:
+            with self.engine.connect() as connection:
+                for statement in (claims.CLAIM_NEXT, claims.CLAIM_ONE, endings.SAVE_ENDING):
+                    statement.prepare(connection)
+                connection.rollback()
+                while self.take_turn(connection):
+                    pass
+        except BaseException:
+            self.agenda.end(Outcome.FAILED)
+            raise
+
+    def take_turn(self, connection: Connection) -> bool:
+        """Attempt one appointment; false when the cycle is over."""
+        with self.agenda.turn() as turn:
+            if turn is not None:
+                self.attempt(connection, turn)
+            return turn is not None
+
+    def attempt(self, connection: Connection, turn: Turn) -> None:
+        """One appointment in one transaction: all of its cascade or none of it (C3)."""
+        claim = self.claim(connection, turn)
+        if claim is None:
+            connection.rollback()
+            return
+        appointment_id = claim.booking.appointment.id
+        try:
+            ending = claim.booking.expire(self.as_of, self.report.run_id)
+            endings.save_ending(connection, ending)
+            connection.commit()
+        except endings.VersionConflictError:  # R2: a rival was faster, and nothing of ours is left
+            connection.rollback()
+        except Refusal as refusal:
+            self.fail(connection, appointment_id, failures.Failure(refusal.rule))
+        except SQLAlchemyError as error:
+            if errors.is_everybodys(error):
+                raise
+            self.fail(connection, appointment_id, errors.failure(error))
+        except Exception as error:  # noqa: BLE001 - C4: anything unexpected costs this item, and is told
+            self.fail(connection, appointment_id, errors.failure(error))
+        else:
+            turn.expired = True
+            self.expired(ending)
+
+    def claim(self, connection: Connection, turn: Turn) -> claims.Claim | None:
+        """Lock the turn's appointment with all its parts; None: not this time."""
+        if turn.retry is not None:
+            claim = claims.claim_one(connection, self.as_of, turn.retry)
+            if claim is None or claim.held_part:
+                self.held.append(turn.retry)
+                return None
+        else:
+            claim = claims.claim_next(connection, self.as_of, self.cursor)
+            if claim is None:
+                self.agenda.nobody_left()
+                return None
+            with self.lock:
+                self.cursor = max(self.cursor, claim.position)
+        if claim.held_part or not self.agenda.admit(claim.booking.appointment.id):
+            return None
+        return claim
+
+    def fail(self, connection: Connection, appointment_id: UUID, failure: failures.Failure) -> None:
+        """Roll the item back, keep why in a transaction of its own, and tell (C4)."""
+        connection.rollback()
+        try:
+            failures.record(connection, appointment_id, failure, self.as_of, self.report.run_id)
+            connection.commit()
+        except SQLAlchemyError as error:
+            if errors.is_everybodys(error):
+                raise
+            connection.rollback()  # e.g. somebody holds the kept row: the log has the cause
+            self.unkept.append(appointment_id)
+        with self.lock:
+            self.report.failed += 1
+        self.tell(facts.ItemFailed(appointment_id, failure))
+
+    def expired(self, ending: Ending) -> None:
+        """Count and tell, after the commit."""
+        released = ending.slot.status == SlotStatus.AVAILABLE
+        with self.lock:
+            if released:
+                self.report.released += 1
+            else:
+                self.report.slots_expired += 1
+        self.tell(
+            facts.AppointmentExpired(
+                appointment_id=ending.appointment.id,
+                slot_id=ending.slot.id,
+                calendar_event_id=ending.event.id,
+                tenant_id=ending.appointment.tenant_id,
+                slot_outcome="released" if released else "expired",
+            )
+        )
