@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,17 @@ class CeleryProcess:
     """`celery -A tasks worker`, `beat` or `flower`; `log` holds all that it printed."""
 
     def __init__(
-        self, command: str, *options: str, environment: Mapping[str, str], directory: Path
+        self,
+        command: str,
+        *options: str,
+        environment: Mapping[str, str],
+        directory: Path,
+        around: Sequence[str] = (),
     ) -> None:
         self.log = directory / f"{command}-{len(list(directory.glob('*.log')))}.log"
         self.process = ServerProcess(
             command,
-            [CELERY, "-A", "tasks", command, *options],
+            [*around, CELERY, "-A", "tasks", command, *options],
             log=self.log,
             grace=30,
             environment=environment,
@@ -66,10 +71,16 @@ class CeleryProcess:
 
 @contextmanager
 def celery(
-    command: str, *options: str, environment: Mapping[str, str], directory: Path
+    command: str,
+    *options: str,
+    environment: Mapping[str, str],
+    directory: Path,
+    around: Sequence[str] = (),
 ) -> Iterator[CeleryProcess]:
-    """One process, gone at the end of the block."""
-    started = CeleryProcess(command, *options, environment=environment, directory=directory)
+    """One process, gone at the end of the block; `around` is a command that runs it."""
+    started = CeleryProcess(
+        command, *options, environment=environment, directory=directory, around=around
+    )
     try:
         yield started
     finally:

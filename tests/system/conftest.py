@@ -1,7 +1,7 @@
 """A worker of the product on the test's own servers."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -34,13 +34,16 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Start]:
     """Start Celery processes that are gone when the test ends."""
     with ExitStack() as running:
 
-        def started(command: str, *options: str, **variables: str) -> CeleryProcess:
+        def started(
+            command: str, *options: str, around: Sequence[str] = (), **variables: str
+        ) -> CeleryProcess:
             return running.enter_context(
                 celery(
                     command,
                     *options,
                     environment={**environment, **variables},
                     directory=tmp_path,
+                    around=around,
                 )
             )
 
