@@ -15,7 +15,9 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from redis import Redis
 from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
 from app.domain.outbox import TOPICS
@@ -78,15 +80,20 @@ def _own_redis_database(url: str) -> Iterator[str]:
         except RedisError as error:
             if "DB index" in str(error):  # it has fewer
                 continue
-            raise Failure(
-                f"The Redis that CELERY_BROKER_URL names does not serve us: {type(error).__name__}."
-            ) from None
+            raise Failure(_refused(error)) from None
         try:
             yield own
         finally:
             _clear(client)
         return
     raise Failure("The Redis that CELERY_BROKER_URL names has no empty database for the demo.")
+
+
+def _refused(error: RedisError) -> str:
+    """Without the address, which may hold a password."""
+    away = isinstance(error, RedisConnectionError | RedisTimeoutError)
+    what = "does not answer" if away else "refuses the demo"
+    return f"The Redis that CELERY_BROKER_URL names {what} ({type(error).__name__})."
 
 
 def _client(url: str) -> Redis:

@@ -4,22 +4,19 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from rich.text import Text
-from sqlalchemy import make_url
 
 from app import database, operations
 from app.settings import DatabaseSettings
-from app.store import runs
 from dev.demo_checks import Check, check_all, check_flower, check_run
 from dev.demo_evidence import consume, flower_saw
 from dev.demo_sample import AT_FIRST, BY_HAND, CONFIRMED, Booked, Kind, State, book_all, now, states
 from dev.demo_show import appointments, checks, in_full, messages
 from dev.demo_watch import Voice, Watch
-from dev.processes import CeleryProcesses, Failure, command, free_or
-from dev.servers.port import LOOPBACK
+from dev.processes import CeleryProcesses, Failure, command, place
+from dev.servers.port import LOOPBACK, free_port
 from dev.servers.stack import CELERY_BROKER_URL, DATABASE_URL, KAFKA_BOOTSTRAP_SERVERS, Stack
 
 _CYCLE = "calendar.appointment_timeout"
-_FLOWER = 5555
 _AGENT_ACTS = 8.0  # seconds before the deadline
 
 
@@ -34,7 +31,7 @@ class Plot:
         url = DatabaseSettings(database_url=stack.environment[DATABASE_URL]).url
         self.engine = database.engine(url, 2)
         self.watch = Watch(voice, self.engine, self.look_after)
-        self.flower_port = free_or(_FLOWER)
+        self.flower_port = free_port()
         self.flower = f"http://{LOOPBACK}:{self.flower_port}"
         self.booked: list[Booked] = []
         self.before: dict[UUID, State] = {}
@@ -49,17 +46,14 @@ class Plot:
 
     def show_servers(self) -> None:
         """Where the servers are; the schema."""
-        names = {
-            "PostgreSQL": DATABASE_URL,
-            "Valkey (Redis)": CELERY_BROKER_URL,
-            "Kafka": KAFKA_BOOTSTRAP_SERVERS,
-        }
         self.voice.chapter("Real servers")
-        for name, variable in names.items():
-            address = self.stack.environment[variable]
-            if "://" in address:
-                address = make_url(address).render_as_string(hide_password=True)
-            self.voice.say(f"{name:15} {address}")
+        for name, variable, embedded, given in (
+            ("PostgreSQL", DATABASE_URL, self.stack.postgres, "yours, in a database of its own"),
+            ("Valkey", CELERY_BROKER_URL, self.stack.valkey, "yours, in an empty database"),
+            ("Kafka", KAFKA_BOOTSTRAP_SERVERS, self.stack.kafka, "yours: the messages stay there"),
+        ):
+            whose = "" if embedded else f"  [dim]({given})[/]"
+            self.voice.say(f"{name:10}  {place(self.stack.environment[variable])}{whose}")
         self.run("python -m app migrate")
 
     def book_first(self) -> None:
@@ -82,8 +76,8 @@ class Plot:
         """Beat, worker and Flower, until all that is due has expired and is published."""
         self.voice.chapter("Celery at work")
         self.voice.say(
-            "A worker, the beat and Flower start. The schedule is shortened: a cycle\n"
-            "every 5 s instead of every 60 s, and a drain to Kafka every 5 s."
+            "A worker, the beat and Flower start. The schedule is shortened: a cycle every 5 s"
+            " instead of every 60 s. Three of the appointments become due while you watch."
         )
         self.celery.start("worker", "-n", "demo@%h")
         self.celery.start("beat")
@@ -105,8 +99,8 @@ class Plot:
                 operations.confirm(self.engine, one.id, moment)
                 self.confirmed.append(one)
                 self.voice.say(
-                    f"The agent confirms {one.name} [bold]{left:.0f} s before its deadline[/]:"
-                    " it must not expire."
+                    f"The agent confirms {one.name}, [bold]{left:.0f} s before its deadline[/]:"
+                    " it stays."
                 )
 
     def trigger_by_hand(self) -> list[Check]:
@@ -115,14 +109,13 @@ class Plot:
         self.celery.stop("beat")
         self.book(BY_HAND)
         self.voice.say(
-            "The beat is stopped, two more overdue appointments are booked: nobody but\n"
-            "you starts the next cycle."
+            "The beat is stopped, and two more overdue appointments are booked: the next cycle"
+            " starts only by hand."
         )
         run_id = self.run(f"celery -A tasks call {_CYCLE}")
         self.watch.until(self.expiring)
+        run = self.watch.record(run_id)
         self.run(f"python -m app runs {run_id}")
-        with self.engine.begin() as connection:
-            run = runs.one(connection, run_id)
         with self.voice.busy("Asking Flower for the same task"):
             state = flower_saw(self.flower, run_id)
         return [check_run(run, self.booked[-len(BY_HAND) :]), check_flower(state)]

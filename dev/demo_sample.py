@@ -1,7 +1,7 @@
 """What the demo books: appointments of every kind, and how they stand before and after."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import inf
 from uuid import UUID
@@ -30,7 +30,10 @@ WAITING = Kind("Waits for its agent until tomorrow", "waits for its agent", Fals
 AUTOMATIC = Kind("Confirmed by itself (auto-confirm)", "confirmed by itself", False)
 
 AT_FIRST = [*[SELLABLE] * 7, *[LAPSED] * 4, *SOON, CONFIRMED, *[WAITING] * 2, AUTOMATIC]
-BY_HAND = [SELLABLE, LAPSED]
+BY_HAND = [
+    replace(SELLABLE, title="Overdue at the cycle by hand, the slot can be sold again"),
+    replace(LAPSED, title="Overdue at the cycle by hand, the slot's lead time has begun"),
+]
 
 
 @dataclass(frozen=True)

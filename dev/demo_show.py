@@ -54,8 +54,8 @@ def _move(was: str, now: str) -> Cell:
 def _reminders(was: State, now: State, width: int) -> Cell:
     if now.pending == was.pending:
         return f"{now.pending} pending", "dim"
-    became = f"→ {now.skipped} skipped"
-    return (f"{was.pending} pending {became}" if width >= _WIDE else became), "yellow"
+    became = f"{now.skipped} skipped"
+    return (f"{was.pending} pending → {became}" if width >= _WIDE else became), "yellow"
 
 
 def _line(cells: Sequence[Cell], spans: Sequence[int], gap: str) -> Text:
@@ -78,30 +78,32 @@ def messages(records: Sequence[Record]) -> Text:
 
 
 def _titles() -> Text:
-    return Text(f"{'key':8}  {'message-id':10}  document (shortened)", "bold")
+    return Text(f"place  {'key':8}  {'message-id':10}  document (shortened)", "bold")
 
 
 def _message(record: Record) -> Text:
     document = json.loads(record.value)
     outcome = next(f"{name}={document[name]}" for name in ("Reason", "Status") if name in document)
     return Text.assemble(
+        (f"{record.partition}@{record.offset:<3}  ", "dim"),
         f"{short(record.key):8}  ",
         (f"{short(message_id(record)):10}  ", "dim"),
         (outcome, "yellow"),
         (f" AppointmentId={short(document['AppointmentId'])}…", ""),
-        (f" {document['OccurredAt'][11:23]}Z", "dim"),
+        (f" {document['OccurredAt'][11:19]}Z", "dim"),
     )
 
 
 def in_full(records: Sequence[Record], appointment_id: UUID) -> Text:
     """The messages about one appointment, as they lie in their topics."""
     mine = [r for r in records if json.loads(r.value)["AppointmentId"] == str(appointment_id)]
+    mine.sort(key=lambda record: TOPICS.index(record.topic))
     return Text("\n").join(_whole(record) for record in mine)
 
 
 def _whole(record: Record) -> Text:
-    lines = [Text(record.topic, "bold cyan"), Text(f"key           {record.key}")]
-    lines += [Text(f"{name:13} {value.decode()}", "dim") for name, value in record.headers]
+    lines = [Text(record.topic, "bold cyan"), Text(f"key             {record.key}")]
+    lines += [Text(f"{name:15} {value.decode()}", "dim") for name, value in record.headers]
     document = json.dumps(json.loads(record.value), indent=2, ensure_ascii=False)
     return Text("\n").join([*lines, Text(document)])
 

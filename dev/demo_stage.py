@@ -1,9 +1,4 @@
-"""`python -m dev.demo`: see the product at work in a minute, on real servers, and see it checked.
-
-Starts PostgreSQL, Valkey and Kafka (or works in a corner of those that DATABASE_URL,
-CELERY_BROKER_URL and KAFKA_BOOTSTRAP_SERVERS name), books appointments, lets beat and a worker
-expire them, reads Kafka, and leaves nothing behind. Exit code 0 only if all of it was as promised.
-"""
+"""The demo from its first line to its last: what it starts, and how it ends."""
 
 import os
 import shutil
@@ -21,7 +16,7 @@ from app.store import errors
 from dev.demo_given import own_corners
 from dev.demo_plot import Plot
 from dev.demo_watch import Voice
-from dev.processes import ROOT, CeleryProcesses, Ending, Failure, end_on_signals, sentence, without
+from dev.processes import ROOT, CeleryProcesses, Ending, Failure, sentence, shown, without
 from dev.servers.process import ServerError
 from dev.servers.stack import Stack
 
@@ -36,18 +31,17 @@ _OTHERS = ("APPOINTMENT_TIMEOUT_", "OUTBOX_", "METRICS_", "FLOWER_")
 _INTRODUCTION = """
 An investor books a viewing, and the agent has until a deadline to confirm it.
 If the agent does not, the appointment expires by itself: its slot goes back on
-sale, its calendar event is cancelled, its reminders are skipped, and Kafka tells
-all who must know. Watch it, on real servers and with real Celery processes."""
+sale, its calendar event is cancelled, its reminders are skipped, and Kafka
+tells all who must know. See it happen, on real servers and real Celery."""
 
 
-def main() -> None:
-    """Play the demo; tidy up however it ends."""
-    end_on_signals()
+def play() -> None:
+    """Play it and tidy up, however it ends."""
     directory = ROOT / ".run" / "demo" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     voice = Voice(_console())
     voice.console.print(_INTRODUCTION)
     try:
-        _play(voice, directory)
+        _perform(voice, directory)
     except ServerError as error:
         _fail(sentence(error), directory)
     except (Failure, SettingsError, Refusal) as error:
@@ -58,7 +52,7 @@ def main() -> None:
         _remove(directory)
         raise
     _remove(directory)
-    voice.say("All that was started is stopped, and nothing is left.")
+    voice.say("All that the demo started is stopped and removed.")
 
 
 def _console() -> Console:
@@ -67,7 +61,7 @@ def _console() -> Console:
     return Console(highlight=False)
 
 
-def _play(voice: Voice, directory: Path) -> None:
+def _perform(voice: Voice, directory: Path) -> None:
     with Ending() as ending:
         given = ending.enter_context(own_corners(os.environ))
         stack = Stack(directory, given=given, topics=dict.fromkeys(TOPICS, 3))
@@ -75,7 +69,8 @@ def _play(voice: Voice, directory: Path) -> None:
         with voice.busy("Starting PostgreSQL, Valkey and Kafka"):
             stack.start()
         celery = CeleryProcesses(directory, _environment(stack))
-        ending.callback(celery.stop)
+        ending.callback(celery.close)
+        ending.push(lambda kind, _error, _trace: voice.stopping() if kind is SystemExit else None)
         Plot(voice, stack, celery).play()
 
 
@@ -90,7 +85,7 @@ def _fail(trouble: str, directory: Path) -> None:
     logs = any(log.stat().st_size for log in directory.glob("*.log"))
     if not logs:
         _remove(directory)
-    where = f" The logs are in {directory.relative_to(ROOT)}." if logs else ""
+    where = f" The logs are in {shown(directory)}." if logs else ""
     sys.exit(f"The demo failed: {trouble.rstrip('.')}.{where}")
 
 
@@ -101,7 +96,3 @@ def _remove(directory: Path) -> None:
             parent.rmdir()
         except OSError:  # others are there
             return
-
-
-if __name__ == "__main__":
-    main()

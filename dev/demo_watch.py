@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 from sqlalchemy import Engine, text
 
 from app.store import runs
@@ -14,6 +15,7 @@ from dev.processes import Failure
 
 _LOOK = 0.25  # seconds
 _STANDSTILL = 60.0  # seconds without any progress after which it is a failure
+_RECORD = 15.0  # seconds from a cycle's last commit until its record is closed
 _KEPT = 50
 
 
@@ -32,8 +34,13 @@ class Voice:
 
     def say(self, sentence: str) -> None:
         """One line of what just happened."""
-        stamp = f"[dim]{self.seconds:6.1f} s[/]  "
-        self.console.print(stamp + sentence.replace("\n", "\n" + " " * 10))
+        line = Table.grid(padding=(0, 2, 0, 0))
+        line.add_row(f"[dim]{self.seconds:6.1f} s[/]", sentence)
+        self.console.print(line)
+
+    def stopping(self) -> None:
+        """A signal came."""
+        self.say("Stopping all that was started …")
 
     def chapter(self, title: str) -> None:
         """What comes next."""
@@ -70,7 +77,7 @@ class Watch:
                 progress.add_task("Appointments expired", total=expired),
                 progress.add_task("Messages acknowledged", total=expired * 2),
             ]
-            while last != (expired, expired * 2):
+            while last[0] < expired or last[1] < expired * 2:
                 self._look_after()
                 meanwhile()
                 found = self._look()
@@ -83,10 +90,20 @@ class Watch:
                 self._tell_runs()
                 time.sleep(_LOOK)
 
+    def record(self, run_id: str) -> runs.Run | None:
+        """The kept record of a run that is over or about to be."""
+        deadline = time.monotonic() + _RECORD
+        while True:
+            with self._engine.begin() as connection:
+                run = runs.one(connection, run_id)
+            if time.monotonic() > deadline or (run is not None and run.finished_at is not None):
+                return run
+            time.sleep(_LOOK)
+
     def _progress(self) -> Progress:
         return Progress(
             TextColumn("{task.description:21}"),
-            BarColumn(bar_width=30),
+            BarColumn(bar_width=30, complete_style="green"),
             MofNCompleteColumn(" of "),
             TimeElapsedColumn(),
             console=self._voice.console,
@@ -120,19 +137,19 @@ def told(run: runs.Run) -> str:
     """A run as a sentence; nothing when it found nothing to do."""
     figures = run.result or {}
     what = "Cycle" if run.job == runs.Job.APPOINTMENT_TIMEOUT else "Drain"
+    name = f"{what} {short(run.run_id)}"
     if run.outcome == runs.Outcome.FAILED:
-        return f"[red]{what} {short(run.run_id)} failed:[/] {run.detail}"
-    if figures.get("ExpiredCount"):
-        return (
-            f"Cycle {short(run.run_id)}: [bold]{figures['ExpiredCount']} expired[/], "
-            f"{figures['SlotsReleasedCount']} slots back on sale, "
-            f"{figures['SlotsExpiredCount']} too late for it ({figures['DurationMs']} ms)."
-        )
-    if figures.get("PublishedCount"):
-        return (
-            f"Drain {short(run.run_id)}: Kafka acknowledged "
-            f"[bold]{figures['PublishedCount']} messages[/] ({figures['DurationMs']} ms)."
-        )
+        return f"[red]{name} failed:[/] {run.detail}"
+    spent = f"({figures.get('DurationMs')} ms)"
+    if count := figures.get("ExpiredCount"):
+        slots = {
+            "back on sale": figures["SlotsReleasedCount"],
+            "too late": figures["SlotsExpiredCount"],
+        }
+        fates = ", ".join(f"{number} {fate}" for fate, number in slots.items() if number)
+        return f"{name}: [bold]{count} expired[/], their slots: {fates} {spent}"
+    if count := figures.get("PublishedCount"):
+        return f"{name}: Kafka acknowledged [bold]{count} messages[/] {spent}"
     return ""
 
 

@@ -4,6 +4,7 @@ The embedded servers are `dev.servers`; here are `celery -A tasks …` and `pyth
 end that a signal brings about.
 """
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType, TracebackType
+from urllib.parse import urlsplit
 
 from dev.servers.launcher import end_with_launcher
-from dev.servers.port import free_port, is_free
 from dev.servers.process import ServerError, ServerProcess
 
 ROOT = Path(__file__).parents[1]
@@ -36,9 +37,10 @@ class CeleryProcesses:
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         self.directory = directory.resolve()
-        scratch = self.directory / "scratch"  # a killed process leaves its own files behind
-        scratch.mkdir(parents=True, exist_ok=True)
-        self.environment = {**environment, "TMPDIR": str(scratch)}
+        self._scratch = self.directory / "scratch"  # a killed process leaves its files behind
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.mkdir(parents=True)
+        self.environment = {**environment, "TMPDIR": str(self._scratch)}
         self._children: dict[str, ServerProcess] = {}
 
     def start(self, name: str, *options: str) -> None:
@@ -64,6 +66,11 @@ class CeleryProcesses:
         for name in names or _ORDER:
             if name in self._children:
                 self._children.pop(name).stop()
+
+    def close(self) -> None:
+        """Stop all for good; only their logs stay."""
+        self.stop()
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 class Ending(ExitStack):
@@ -130,13 +137,17 @@ def answers(url: str) -> bool:
 def sentence(error: ServerError) -> str:
     """What became of a process: the first line of the error, and the last one of its log."""
     first, _, log = str(error).partition("\n")
-    return f"{first} {last_line(log)}".strip()
+    return f"{first} {last_line(log)}".rstrip(" :")
 
 
 def last_line(text: str) -> str:
-    """The last line that says something."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing."
+    """The last line that says something; empty when none does."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def shown(path: Path) -> str:
+    """A path as people at the root of the repository type it."""
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
 def without(environment: Mapping[str, str], *beginnings: str) -> dict[str, str]:
@@ -144,6 +155,9 @@ def without(environment: Mapping[str, str], *beginnings: str) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(beginnings)}
 
 
-def free_or(port: int) -> int:
-    """This port of loopback, which people can remember, or any that is free."""
-    return port if is_free(port) else free_port()
+def place(address: str) -> str:
+    """An address for people, without its login: host, port and database."""
+    if "://" not in address:
+        return address
+    parts = urlsplit(address)
+    return parts.netloc.rpartition("@")[2] + parts.path

@@ -1,0 +1,166 @@
+"""Real Apache Kafka 4 (KRaft, one node), out of its Maven jars: keeps its log over restarts.
+
+The jars stay in Maven's own repository, where Maven finds them again.
+"""
+
+import base64
+import shutil
+import signal
+import subprocess
+import tempfile
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+from dev.servers.kafka import Kafka
+from dev.servers.port import LOOPBACK, free_port
+from dev.servers.process import ENVIRONMENT, ServerError, ServerProcess
+
+VERSION = "4.1.0"
+
+_JARS = (("org.apache.kafka", "kafka_2.13", VERSION), ("org.slf4j", "slf4j-simple", "1.7.36"))
+_RESOLVE = "org.apache.maven.plugins:maven-dependency-plugin:2.8:build-classpath"
+_RESOLVE_SECONDS = 300.0
+_JVM = (
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",  # a test's broker lives for minutes: its start counts
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+_GRACE = 30.0  # seconds for a controlled shutdown
+
+
+class ApacheKafka(Kafka):
+    """A broker with `topics`, name to number of partitions; it never makes others by itself.
+
+    Clients are sent to `advertised`, a port of 127.0.0.1 (None: its own), so that a proxy can
+    stand before it. The log stays over `restart`, `kill` and `start`, until `close`.
+    Raises ServerError when mvn or java is missing.
+    """
+
+    name: ClassVar[str] = "apache-kafka"
+    start_timeout: ClassVar[float] = 120.0  # a JVM on a busy host, and a log to recover
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        port: int | None = None,
+        topics: Mapping[str, int] | None = None,
+        advertised: int | None = None,
+    ) -> None:
+        super().__init__(directory, port=port, topics=topics)
+        self.advertised = advertised
+        self._java = _program("java")
+        self._class_path = _class_path(_program("mvn"))
+        self._cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._controller = 0
+        self._furnished = False
+
+    @property
+    def data(self) -> Path:
+        """The directory of its log."""
+        return self.directory / "apache-kafka-data"
+
+    def close(self) -> None:
+        """End it for good, at once: what a shutdown would save is removed."""
+        self.kill()
+        shutil.rmtree(self.data, ignore_errors=True)
+        self._furnished = False
+
+    def _launch(self, port: int) -> ServerProcess:
+        self._controller = self._controller or free_port()
+        properties = self.directory / "apache-kafka.properties"
+        settings = self._settings(port)
+        properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        if not self.data.exists():
+            self._format(properties)
+        return ServerProcess(
+            self.name,
+            self._command("kafka.Kafka", str(properties)),
+            log=self.log_path,
+            stop_signal=signal.SIGTERM,
+            grace=_GRACE,
+        )
+
+    def _settings(self, port: int) -> dict[str, str]:
+        controller = f"{LOOPBACK}:{self._controller}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{self.advertised or port}",
+            "log.dirs": str(self.data),
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": "1",
+        }
+
+    def _format(self, properties: Path) -> None:
+        tool = self._command("kafka.tools.StorageTool", "format", "-t", self._cluster, "-c")
+        if trouble := _run([*tool, str(properties)], ENVIRONMENT):
+            shutil.rmtree(self.data, ignore_errors=True)
+            raise ServerError(f"{self.name}: cannot format its storage: {trouble}")
+
+    def _command(self, *arguments: str) -> list[str]:
+        return [self._java, *_JVM, "-cp", self._class_path, *arguments]
+
+    def _furnish(self) -> None:
+        if not self._furnished:  # the log keeps them
+            super()._furnish()
+            self._furnished = True
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise ServerError(f"Apache Kafka needs {name}, which is not on the PATH")
+    return found
+
+
+@cache
+def _class_path(maven: str) -> str:
+    """Let Maven fetch the jars, unless it has them, and say where they are."""
+    with tempfile.TemporaryDirectory(prefix="apache-kafka-") as directory:
+        project, answer = Path(directory) / "pom.xml", Path(directory) / "class-path"
+        project.write_text(_project())
+        trouble = _run(
+            [maven, "-q", "-B", "-f", str(project), _RESOLVE, f"-Dmdep.outputFile={answer}"]
+        )
+        if trouble or not answer.exists():
+            raise ServerError(f"mvn cannot fetch Apache Kafka {VERSION}: {trouble}")
+        return answer.read_text().strip()
+
+
+def _run(argv: list[str], environment: Mapping[str, str] | None = None) -> str:
+    """Nothing when it succeeds, else the end of what it said; None is our own environment."""
+    try:
+        ran = subprocess.run(
+            argv,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=_RESOLVE_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end after {_RESOLVE_SECONDS:.0f} s"
+    return "" if ran.returncode == 0 else ran.stdout.strip()[-1500:] or f"status {ran.returncode}"
+
+
+def _project() -> str:
+    dependencies = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
+        f"<version>{version}</version></dependency>"
+        for group, artifact, version in _JARS
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>local</groupId><artifactId>class-path</artifactId><version>1</version>"
+        f"<packaging>pom</packaging><dependencies>{dependencies}</dependencies></project>"
+    )
