@@ -43,6 +43,7 @@ timezone = "UTC"
 
 # Redis is the broker and nothing else: no result store, no lock (ADR-0056).
 broker_url = _broker.celery_broker_url
+broker_transport = "tasks.refusal:Transport"  # survives an item that is no JSON
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None  # for ever: a broker away for an hour is no reason to exit
 broker_transport_options = {

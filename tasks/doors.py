@@ -11,7 +11,7 @@ from app import database, facts
 from app.settings import AppointmentTimeoutSettings, DatabaseSettings
 from app.store import runs
 from app.store.runs import Job, Outcome
-from app.telemetry import logs, metrics
+from app.telemetry import logs
 from tasks.process import instance
 
 
@@ -25,6 +25,7 @@ STANDING: dict[str, Any] = {
     "acks_late": False,  # a lost tick is made good by the next one; a repeated one only disturbs
     "reject_on_worker_lost": False,
     "serializer": "json",
+    "Strategy": "tasks.refusal:strategy",
     "typing": True,
     "throws": (RunFailedError,),  # a failure that has told its cause needs no traceback
 }
@@ -39,6 +40,8 @@ def engine() -> Engine:
 
 def telling(run_id: str, *more: facts.Tell) -> facts.Tell:
     """Who hears of a run: log, metrics, and `more`."""
+    from app.telemetry import metrics  # noqa: PLC0415 - in a worker only
+
     return facts.tell_all(logs.listener(run_id), metrics.listener, *more)
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import database, kafka, schema
 from app.settings import DatabaseSettings, KafkaSettings, SettingsError, TelemetrySettings
 from app.store import errors
-from app.telemetry import logs, metrics
+from app.telemetry import logs
 from tasks.instance import Instance
 
 log = logs.logger()
@@ -45,6 +45,7 @@ def begin(**_signal: Any) -> None:
     else:
         database.engine(database_url).dispose()
     instance()
+    import app.telemetry.metrics  # noqa: F401, PLC0415 - its directory, before the fork
 
 
 @signals.worker_ready.connect(weak=False)
@@ -53,6 +54,8 @@ def ready(**_signal: Any) -> None:
     settings = TelemetrySettings.load()
     if settings.metrics_port is None:
         return
+    from app.telemetry import metrics  # noqa: PLC0415 - in a worker only
+
     try:
         metrics.serve(settings.metrics_host, settings.metrics_port)
     except OSError as error:  # another program has the port: the work matters more
@@ -68,6 +71,8 @@ def stop(**_signal: Any) -> None:
 @signals.worker_process_shutdown.connect(weak=False)
 def child_ends(pid: int | None = None, **_signal: Any) -> None:
     """A prefork child ends, recycled or stopped."""
+    from app.telemetry import metrics  # noqa: PLC0415 - in a worker only
+
     kafka.close_all()
     metrics.child_ended(pid or os.getpid())
 

@@ -8,6 +8,18 @@ import typer
 from app.cli.desk import connected, console, show_json, shown, table
 from app.store import runs as store
 
+FIGURES = (
+    "ExpiredCount",
+    "SlotsReleasedCount",
+    "SlotsExpiredCount",
+    "SkippedLockedCount",
+    "PublishedCount",
+    "RefusedCount",
+    "SetAsideCount",
+    "DurationMs",
+)
+"""In the customer's order."""
+
 
 def runs(
     run_id: Annotated[
@@ -41,7 +53,7 @@ def _one(run: store.Run) -> None:
         ("started", run.started_at),
         ("finished", run.finished_at),
         ("AsOf", run.as_of),
-        *sorted((run.result or {}).items()),
+        *((name, (run.result or {})[name]) for name in FIGURES if name in (run.result or {})),
     ]
     if run.detail:
         rows.append(("detail", run.detail))
@@ -70,8 +82,8 @@ def _several(found: list[store.Run]) -> None:
 def _figures(run: store.Run) -> str:
     """The figures that are not zero, in the customer's words without their common ending."""
     told = [
-        f"{name.removesuffix('Count')} {value}"
-        for name, value in (run.result or {}).items()
-        if value and name != "DurationMs"
+        f"{name.removesuffix('Count')} {run.result[name]}"
+        for name in FIGURES
+        if run.result and run.result.get(name) and name != "DurationMs"
     ]
-    return ", ".join(sorted(told)) or "nothing to do"
+    return ", ".join(told) or "nothing to do"

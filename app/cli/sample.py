@@ -12,6 +12,7 @@ from sqlalchemy import Engine, text
 
 from app import operations
 from app.cli.desk import connected, console, engine, table
+from app.domain.appointment import Appointment
 from app.store import bookings
 
 HOUR = timedelta(hours=1)
@@ -44,7 +45,7 @@ def sample(
     )
 
 
-def book(engine: Engine, now: datetime, kind: str) -> None:
+def book(engine: Engine, now: datetime, kind: str) -> Appointment:
     """One appointment of this kind, made as an investor would have made it then."""
     ago, starts_in, auto_confirm = KINDS[kind]
     slot_id = uuid4()
@@ -59,4 +60,4 @@ def book(engine: Engine, now: datetime, kind: str) -> None:
             min_lead_time_minutes=LEAD_MINUTES,
             auto_confirm=auto_confirm,
         )
-    operations.book(engine, slot_id, investor_id=uuid4(), as_of=now - ago)
+    return operations.book(engine, slot_id, investor_id=uuid4(), as_of=now - ago)

@@ -7,6 +7,7 @@ from typing import Any, assert_never
 import structlog
 
 from app import facts
+from app.store.runs import Job
 
 SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
@@ -91,7 +92,9 @@ def listener(run_id: str) -> facts.Tell:
                     set_aside=fact.set_aside,
                 )
             case facts.TickSkipped(job=job, reason=reason):
-                log.warning("tick skipped", job=job, reason=reason)
+                # a wake-up that meets a drain at work is the rule, a cycle that does is not
+                level = "info" if job == Job.OUTBOX_PUBLISHER else "warning"
+                getattr(log, level)("tick skipped", job=job, reason=reason)
             case _:
                 assert_never(fact)
 

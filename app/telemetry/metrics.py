@@ -2,7 +2,8 @@
 
 Every process of the node writes its own files into one directory; the main process serves the sum.
 The directory must be in the environment before `prometheus_client` is imported, and Flower's plugin
-imports it before any of our code: hence the look at what it has chosen.
+imports it before any of our code: hence the look at what it has chosen. Imported where a worker
+starts and nowhere else: a beat or a `celery call` has nothing to count.
 """
 
 import atexit
@@ -14,9 +15,18 @@ from pathlib import Path
 DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 
 
+PREFIX = "calendar-metrics-"
+
+
 def _own_directory() -> Path:
-    """A fresh one per node: no file of an earlier run is summed; gone when the node ends."""
-    made, maker = tempfile.mkdtemp(prefix="calendar-metrics-"), os.getpid()
+    """A fresh one per node, named after its main process; those of the dead are swept up."""
+    place = Path(tempfile.gettempdir())
+    for old in place.glob(f"{PREFIX}*"):
+        pid = old.name.removeprefix(PREFIX).split("-")[0]
+        if pid.isdigit() and not _alive(int(pid)):
+            shutil.rmtree(old, ignore_errors=True)
+    maker = os.getpid()
+    made = tempfile.mkdtemp(prefix=f"{PREFIX}{maker}-")
 
     def remove() -> None:
         if os.getpid() == maker:  # not when one of its children ends
@@ -25,6 +35,16 @@ def _own_directory() -> Path:
     atexit.register(remove)
     os.environ[DIRECTORY] = made
     return Path(made)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's process, and so is its directory
+        return True
+    return True
 
 
 _directory = Path(os.environ[DIRECTORY]) if DIRECTORY in os.environ else _own_directory()

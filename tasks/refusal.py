@@ -1,0 +1,56 @@
+"""What reaches the queues may be anything: refused in one line, where it would end the worker.
+
+Celery refuses what it can read; what it cannot even take apart (no JSON, no envelope, a body of
+another shape) it lets through as an error of the worker's own. Only JSON is ever deserialized.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from celery.exceptions import InvalidTaskError
+from celery.worker.strategy import default
+from kombu.transport import redis
+
+from app.telemetry import logs
+
+log = logs.logger()
+
+
+class Channel(redis.Channel):
+    """Redis' channel, which survives an item that is no JSON; it has left its queue by then."""
+
+    def _brpop_read(self, **options: Any) -> Any:
+        try:
+            return super()._brpop_read(**options)  # type: ignore[misc]
+        except ValueError as error:  # JSON's and UTF-8's errors: nothing here can be delivered
+            log.error("message refused", error=type(error).__name__, reason="it is no JSON")  # noqa: TRY400
+            return True
+
+
+class Transport(redis.Transport):
+    """Redis as the broker, on that channel."""
+
+    Channel = Channel
+
+
+def strategy(task: Any, app: Any, consumer: Any, **options: Any) -> Callable[..., Any]:
+    """Celery's own way of taking a message in, behind a look at the message's shape."""
+    take_in = default(task, app, consumer, **options)
+
+    def guarded(message: Any, body: Any, *callbacks: Any, **more: Any) -> Any:
+        if not _has_the_shape_of_a_task(message.payload, message.headers):
+            raise InvalidTaskError("not a task message")
+        return take_in(message, body, *callbacks, **more)
+
+    return guarded
+
+
+def _has_the_shape_of_a_task(payload: Any, headers: Any) -> bool:
+    """Arguments, keyword arguments and options (protocol 2), or one object of them (protocol 1)."""
+    match payload:
+        case [list(), dict(), dict() | None]:
+            return "id" in headers
+        case {"id": str(), "args": list(), "kwargs": dict()}:
+            return True
+        case _:
+            return False
