@@ -74,11 +74,12 @@ CREATE UNIQUE INDEX ux_appointments_one_active_per_slot
 CREATE INDEX ix_appointments_calendar_event_id ON calendar.appointments (calendar_event_id);
 """
 
+# Guards run with their owner's rights: who writes reminders or appointments needs none on the rest.
 # The insert locks the event before it looks: FOR SHARE waits for a cancellation in flight and then
 # sees its end. The other direction is checked at commit, when a canceller has said all it has to.
 PENDING_REMINDERS = """
 CREATE FUNCTION calendar.refuse_reminder_of_cancelled_event() RETURNS trigger
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     event_status text;
 BEGIN
@@ -99,7 +100,7 @@ CREATE TRIGGER no_pending_reminder_on_cancelled_event
     EXECUTE FUNCTION calendar.refuse_reminder_of_cancelled_event();
 
 CREATE FUNCTION calendar.refuse_cancelled_event_with_reminder() RETURNS trigger
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM calendar.event_reminders
         WHERE calendar_event_id = NEW.id AND status = 'Pending';

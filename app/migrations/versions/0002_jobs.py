@@ -52,7 +52,7 @@ CREATE TABLE calendar.expiry_failures (
 
 -- C4: a failure is gone when its appointment leaves Pending, whoever moves it.
 CREATE FUNCTION calendar.forget_expiry_failure() RETURNS trigger
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     DELETE FROM calendar.expiry_failures WHERE appointment_id = OLD.id;
     RETURN NULL;

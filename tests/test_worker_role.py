@@ -1,0 +1,133 @@
+"""The shipped least-privilege role is enough for the jobs, and for nothing else (D5, security)."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, make_url, text
+from sqlalchemy.exc import ProgrammingError
+
+from app import database
+from app.kafka import Sender
+from app.publish import DrainOptions, drain
+from app.retention import RetentionOptions, sweep
+from dev.servers.kafka import Kafka
+from dev.servers.postgres import Postgres
+from tests.world import World
+
+SQL = Path(__file__).parent.parent / "ops" / "postgres" / "worker-role.sql"
+ROLE = "calendar_worker"
+
+
+@pytest.fixture
+def worker(postgres: Postgres, database_name: str) -> Iterator[Engine]:
+    """The test's database as the worker's role sees it."""
+    url = postgres.url(database_name)
+    for _ in range(2):  # it can be run again
+        subprocess.run(
+            [
+                postgres.bin_dir / "psql",
+                url,
+                "-q",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-v",
+                f"role={ROLE}",
+                "-f",
+                SQL,
+            ],
+            check=True,
+            capture_output=True,
+        )
+    subprocess.run(
+        [postgres.bin_dir / "psql", url, "-q", "-c", f"ALTER ROLE {ROLE} LOGIN"], check=True
+    )
+    address = make_url(url).set(drivername="postgresql+psycopg2", username=ROLE)
+    made = database.engine(address, 8)
+    yield made
+    made.dispose()
+
+
+def test_the_jobs_do_all_their_work_as_that_role(
+    world: World, worker: Engine, kafka: Kafka
+) -> None:
+    as_worker = World(worker)
+    poison, healthy = world.appointment(slot_status="Available"), world.appointment()
+    report = as_worker.run()
+    assert (report.expired, report.failed, report.detail) == (1, 1, None)
+    assert world.status(healthy) == "Expired"
+    assert list(world.failures()) == [poison.appointment]
+    world.execute("UPDATE calendar.availability_slots SET status = 'Booked'")
+    assert as_worker.run().expired == 1
+    assert not world.failures()
+    sender = Sender({"bootstrap.servers": kafka.bootstrap})
+    assert drain(worker, sender, DrainOptions(), "as the role").published == 4
+    sender.close()
+    world.execute("UPDATE calendar.outbox_messages SET published_at = now() - interval '30 days'")
+    assert sweep(worker, RetentionOptions())["OutboxMessagesRemoved"] == 4
+
+
+@pytest.mark.parametrize(
+    "forbidden",
+    [
+        "DELETE FROM calendar.appointments",
+        "UPDATE calendar.appointments SET pending_expires_at = now()",
+        "UPDATE calendar.appointments SET investor_id = agent_id",
+        "UPDATE calendar.availability_slots SET start_at = now()",
+        "UPDATE calendar.outbox_messages SET payload = '{}'",
+        "INSERT INTO calendar.appointments (id) VALUES (gen_random_uuid())",
+        "CREATE TABLE calendar.mine (id int)",
+        "DROP TABLE calendar.outbox_messages",
+        "ALTER TABLE calendar.appointments DROP COLUMN version",
+        "UPDATE calendar.schema_level SET level = 99",
+    ],
+)
+def test_the_role_can_do_nothing_else(worker: Engine, forbidden: str) -> None:
+    with (
+        pytest.raises(ProgrammingError, match=r"permission denied|must be owner"),
+        worker.begin() as connection,
+    ):
+        connection.execute(text(forbidden))
+
+
+def test_the_limits_of_a_session_stand_on_the_role_too(
+    worker: Engine, postgres: Postgres, database_name: str
+) -> None:
+    """For a pooler that passes no options on: each of ours is on the role, with the same value."""
+    with worker.begin() as connection:
+        on_the_role = connection.execute(
+            text(
+                "SELECT unnest(setconfig) FROM pg_db_role_setting s JOIN pg_roles r"
+                " ON r.oid = s.setrole WHERE rolname = :role"
+            ),
+            {"role": ROLE},
+        ).scalars()
+        found = dict(item.split("=", 1) for item in on_the_role)
+    assert {name.lower(): value for name, value in found.items()} == database.SESSION
+
+
+def test_our_triggers_ask_no_rights_of_the_calendars_own_application(
+    world: World, postgres: Postgres, database_name: str
+) -> None:
+    """It confirms appointments and writes reminders; our tables are not its business."""
+    made = world.appointment(slot_status="Available")
+    world.run()
+    assert list(world.failures()) == [made.appointment]
+    role = f"calendar_app_{database_name}"
+    world.execute(f"CREATE ROLE {role} LOGIN")
+    world.execute(f"GRANT USAGE ON SCHEMA calendar TO {role}")
+    world.execute(f"GRANT SELECT, UPDATE ON calendar.appointments TO {role}")
+    world.execute(f"GRANT INSERT ON calendar.event_reminders TO {role}")
+    url = make_url(postgres.url(database_name))
+    app = World(database.engine(url.set(drivername="postgresql+psycopg2", username=role), 1))
+    app.execute("UPDATE calendar.appointments SET status = 'Confirmed'")
+    assert not world.failures()
+    app.execute(
+        """INSERT INTO calendar.event_reminders (calendar_event_id, remind_at)
+        VALUES (:event, now())""",
+        event=made.event,
+    )
+    app.engine.dispose()
+    world.execute(f"DROP OWNED BY {role}")
+    world.execute(f"DROP ROLE {role}")
