@@ -36,11 +36,13 @@ test: $(STAMP) ## The whole test suite, on servers that it starts itself
 	@$(BIN)/python -m pytest $(ARGS)
 
 .PHONY: check
-check: $(STAMP) ## Formatter, linter, types, import contracts, lock freshness; changes nothing
+check: $(STAMP) ## Formatter, linter, types, import contracts, secrets, locks; changes nothing
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo > .venv/import-contracts.txt || { cat .venv/import-contracts.txt; exit 1; }
+	@cp .secrets.baseline .venv/secrets.baseline && git ls-files -z | \
+		xargs -0 $(BIN)/detect-secrets-hook --baseline .venv/secrets.baseline
 	@for lock in runtime dev; do \
 		cp requirements/$$lock.lock .venv/$$lock.lock && \
 		$(MAKE) --no-print-directory lock-$$lock OUT=.venv/$$lock.lock && \
