@@ -6,6 +6,7 @@ the tasks themselves, so that it holds in a foreign app too.
 
 from datetime import UTC, datetime
 
+from celery.schedules import schedule
 from kombu import Queue
 
 from app.settings import (
@@ -14,6 +15,7 @@ from app.settings import (
     OutboxSettings,
     SettingsError,
 )
+from tasks import steady_clock
 
 try:
     _broker = BrokerSettings.load()
@@ -32,7 +34,7 @@ def _entry(task: str, seconds: float) -> dict[str, object]:
     """
     return {
         "task": task,
-        "schedule": seconds,
+        "schedule": schedule(seconds, nowfun=steady_clock.now),
         "options": {"expires": seconds * 55 / 60},
         "last_run_at": datetime(1970, 1, 1, tzinfo=UTC),
     }

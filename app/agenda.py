@@ -8,7 +8,7 @@ they leave of it goes to the others again.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID
 
@@ -24,13 +24,13 @@ class Agenda:
         batch_size: int,
         seconds: float,
         stopping: Callable[[], bool],
-        failed_before: Iterator[UUID],
+        failed_before: Sequence[UUID],
     ) -> None:
         self._permits = batch_size
         self._kept = max(1, batch_size // 10) if batch_size > 1 else 0
         self._deadline = time.monotonic() + seconds
         self._stopping = stopping
-        self._failed_before = failed_before
+        self._failed_before = iter(failed_before)
         self._changed = threading.Condition()
         self._in_hand = 0
         self._never_failed_left = True

@@ -35,6 +35,7 @@ def run_cycle(
             opening = claims.open_cycle(connection, options.batch_size)
             pulled = brake.pull_beyond(connection, options.brake) or brake.current(connection)
             runs.start(connection, run_id, Job.APPOINTMENT_TIMEOUT, opening.as_of)
+            failed = failures.failed_before(connection, opening.as_of) if opening.due else []
         report.as_of = opening.as_of
         if pulled:
             report.outcome, report.detail = Outcome.SKIPPED, pulled.sentence
@@ -46,7 +47,7 @@ def run_cycle(
                 batch_size=options.batch_size,
                 seconds=options.max_duration_seconds,
                 stopping=stopping,
-                failed_before=failures.failed_before(engine, opening.as_of),
+                failed_before=failed,
             )
             lanes = Lanes(engine, agenda, report, opening.as_of, tell)
             lanes.run(min(options.connections, opening.due))

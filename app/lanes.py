@@ -41,35 +41,46 @@ class Lanes:
 
     def run(self, count: int) -> None:
         """Work on so many connections until the agenda is over; then count who was passed over."""
-        with ThreadPoolExecutor(count, "lane") as threads:
-            running = [threads.submit(self.work) for _ in range(count)]
+        with self.engine.connect() as beside, ThreadPoolExecutor(count, "lane") as threads:
+            running = [threads.submit(self.work, number) for number in range(count)]
             try:
                 while wait(running, LOOK_AT_THE_BRAKE_SECONDS, FIRST_EXCEPTION).not_done:
-                    self.obey_the_brake()
+                    self.obey_the_brake(beside)
             except BaseException:  # a signal, or the brake cannot be asked: finish what is held
                 self.agenda.end(Outcome.STOPPED)
                 raise
-        for lane in running:
-            lane.result()
-        self.report.outcome = self.agenda.outcome
-        upto = claims.END if self.agenda.exhausted else self.cursor
-        with self.engine.begin() as connection:
-            self.report.skipped_locked = claims.count_passed_over(
-                connection, self.as_of, upto, self.unkept, self.held
-            )
+            for lane in running:
+                lane.result()
+            self.report.outcome = self.agenda.outcome
+            upto = claims.END if self.agenda.exhausted else self.cursor
+            with beside.begin():
+                self.report.skipped_locked = claims.count_passed_over(
+                    beside, self.as_of, upto, self.unkept, self.held
+                )
 
-    def obey_the_brake(self) -> None:
+    def obey_the_brake(self, connection: Connection) -> None:
         """Stop between items once somebody has pulled it."""
-        with self.engine.begin() as connection:
+        with connection.begin():
             pulled = brake.current(connection)
         if pulled:
             self.report.detail = pulled.sentence
             self.agenda.end(Outcome.STOPPED)
 
-    def work(self) -> None:
-        """One connection's lane: item by item; when it breaks, all lanes end after their item."""
+    def work(self, number: int) -> None:
+        """One connection's lane: item by item; when it breaks, all lanes end after their item.
+
+        Only the first must be had: when the server has no connection left for another, the cycle
+        is slower, not failed.
+        """
         try:
-            with self.engine.connect() as connection:
+            try:
+                opened = self.engine.connect()
+            except SQLAlchemyError as error:
+                if number == 0:
+                    raise
+                self.report.detail = f"fewer lanes than asked for: {errors.sentence(error)}"
+                return
+            with opened as connection:
                 for statement in (claims.CLAIM_NEXT, claims.CLAIM_ONE, endings.SAVE_ENDING):
                     statement.prepare(connection)
                 connection.rollback()

@@ -17,7 +17,7 @@ def agenda(
         batch_size=batch_size,
         seconds=seconds,
         stopping=lambda: stop,
-        failed_before=iter(failed),
+        failed_before=list(failed),
     )
 
 

@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from celery import Celery
@@ -37,8 +39,22 @@ def test_each_task_has_its_queue_and_its_schedule_with_expiry(ours: Celery, name
     queue, seconds = TASKS[name]
     assert ours.conf.task_routes[name] == {"queue": queue}
     [entry] = [e for e in ours.conf.beat_schedule.values() if e["task"] == name]
-    assert entry["schedule"] == seconds
+    assert entry["schedule"].seconds == seconds
     assert entry["options"]["expires"] == pytest.approx(seconds * 55 / 60)
+
+
+def test_a_step_of_the_wall_clock_neither_silences_the_beat_nor_hurries_it(
+    ours: Celery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The schedule asks the monotonic clock alone: whatever the wall says, 60 s are 60 s."""
+    entry: dict[str, Any] = ours.conf.beat_schedule["appointment-timeout"]
+    before = entry["schedule"].now()
+    elapsed = time.monotonic()
+    due = {}
+    for later in (59, 61):
+        monkeypatch.setattr(time, "monotonic", lambda later=later: elapsed + later)
+        due[later] = entry["schedule"].is_due(before).is_due
+    assert due == {59: False, 61: True}
 
 
 def test_redis_is_the_broker_and_nothing_else(ours: Celery) -> None:

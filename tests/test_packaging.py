@@ -19,13 +19,19 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text
 OURS = {"migrate", "worker", "beat", "flower"}
 
 
-def test_the_wheel_holds_every_module_and_migration(tmp_path: Path) -> None:
-    source = tmp_path / "source"  # a copy: setuptools would ship what an older build left behind
+def source_in(place: Path) -> Path:
+    """A copy of what is built: setuptools would ship what an older build left behind."""
+    source = place / "source"
     source.mkdir()
     for folder in ("app", "tasks"):
         shutil.copytree(ROOT / folder, source / folder)
     for name in ("pyproject.toml", "README.md", "celeryconfig.py"):
         shutil.copy(ROOT / name, source)
+    return source
+
+
+def test_the_wheel_holds_every_module_and_migration(tmp_path: Path) -> None:
+    source = source_in(tmp_path)
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--wheel-dir", str(tmp_path), str(source)], check=True)
     [wheel] = tmp_path.glob("*.whl")
@@ -37,6 +43,50 @@ def test_the_wheel_holds_every_module_and_migration(tmp_path: Path) -> None:
         if path.suffix in {".py", ".mako"}
     }
     assert held == shipped | {"celeryconfig.py"}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The product in an environment of its own, with its runtime dependencies only."""
+    place = tmp_path_factory.mktemp("installed")
+    uv = [str(Path(sys.executable).parent / "uv"), "--quiet"]
+    subprocess.run([*uv, "venv", "--python", sys.executable, str(place / "venv")], check=True)
+    install = [*uv, "pip", "install", "--python", str(place / "venv" / "bin" / "python")]
+    locked = str(ROOT / "requirements" / "runtime.lock")
+    subprocess.run([*install, "--require-hashes", "-r", locked], check=True)
+    subprocess.run([*install, "--no-deps", "setuptools"], check=True)
+    subprocess.run([*install, "--no-deps", str(source_in(place))], check=True)
+    return place
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python -m app --help",
+        "python -m app migrate --help",
+        "celery -A tasks report",
+        "celery -A tasks worker --help",
+        "celery -A tasks beat --help",
+        "celery -A tasks flower --help",
+    ],
+)
+def test_each_entry_works_from_an_empty_folder_with_runtime_dependencies_only(
+    installed: Path, tmp_path: Path, command: str
+) -> None:
+    program, *arguments = command.split()
+    done = subprocess.run(
+        [installed / "venv" / "bin" / program, *arguments],
+        cwd=tmp_path,
+        env={
+            "PATH": "/usr/bin:/bin",
+            "CELERY_BROKER_URL": "redis://127.0.0.1:1/0",
+            "DATABASE_URL": "postgresql://127.0.0.1:1/x",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_compose_runs_every_role_with_a_command_that_exists() -> None:

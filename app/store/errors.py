@@ -46,7 +46,8 @@ def sentence(error: SQLAlchemyError) -> str:
     code = sqlstate(error)
     cause = type(getattr(error, "orig", None) or error).__name__
     if code is None or code.startswith(("08", "57P")):
-        return f"PostgreSQL cannot be reached or is restarting ({cause}, {code or 'no SQLSTATE'})."
+        why = f"{cause}, {code or 'no SQLSTATE'}"
+        return f"PostgreSQL cannot be reached or takes no connection ({why}): see DATABASE_URL."
     if code in {"42P01", "3F000", "42703"}:
         return "The schema is missing or too old: run `python -m app migrate`."
     return f"PostgreSQL refused the work ({cause}, SQLSTATE {code})."

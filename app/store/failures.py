@@ -1,11 +1,11 @@
 """The kept failures of expiry (C4): what failed, by which rule, since when and how often."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, Engine, text
+from sqlalchemy import Connection, text
 
 AT_MOST = 20_000
 """More than a cycle has time for; it takes those that waited longest."""
@@ -46,15 +46,10 @@ def record(
     )
 
 
-def failed_before(engine: Engine, as_of: datetime) -> Iterator[UUID]:
-    """Who failed before this moment, longest untried first: time may run out, nobody is forgotten.
-
-    Asked for when the first one is taken.
-    """
-    with engine.begin() as connection:
-        found = connection.execute(_FAILED_BEFORE, {"as_of": as_of, "limit": AT_MOST})
-        appointment_ids = found.scalars().all()
-    yield from appointment_ids
+def failed_before(connection: Connection, as_of: datetime) -> Sequence[UUID]:
+    """Who failed before this moment, longest untried first: time may run out."""
+    found = connection.execute(_FAILED_BEFORE, {"as_of": as_of, "limit": AT_MOST})
+    return found.scalars().all()
 
 
 _FAILED_BEFORE = text(

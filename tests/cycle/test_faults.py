@@ -5,7 +5,7 @@ import threading
 import pytest
 from sqlalchemy import Engine, text
 
-from app import facts
+from app import database, facts
 from app.store.failures import Failure
 from app.store.runs import Outcome
 from dev.servers.postgres import Postgres
@@ -182,7 +182,7 @@ def test_c5_a_lost_connection_ends_the_cycle_as_failed_and_the_next_one_retries(
         report = cycle.result()
     assert (report.outcome, report.expired) == (Outcome.FAILED, 0)
     assert report.detail is not None
-    assert "PostgreSQL cannot be reached or is restarting" in report.detail
+    assert "PostgreSQL cannot be reached" in report.detail
     assert [world.state(one)["messages"] for one in made] == [[]] * 10
     assert not world.failures()
     kept = world.one("SELECT outcome, detail FROM calendar.job_runs")
@@ -238,6 +238,26 @@ def test_c5_while_the_server_is_down_a_cycle_fails_fast_with_one_clear_line(
     assert report.detail.startswith("PostgreSQL cannot be reached")
     assert world.run().expired == 1
     assert world.status(made) == "Expired"
+
+
+def test_c5_without_a_connection_for_every_lane_the_cycle_is_slower_not_failed(
+    world: World, engine: Engine
+) -> None:
+    """Connections exhausted: the role may have two more, and four lanes are asked for."""
+    for _ in range(8):
+        world.appointment()
+    engine.dispose()
+    name = str(engine.url.database)
+    world.execute(f"CREATE ROLE {name} LOGIN CONNECTION LIMIT 2")
+    world.execute(f"GRANT ALL ON SCHEMA calendar TO {name}")
+    world.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA calendar TO {name}")
+    narrow = World(database.engine(engine.url.set(username=name), 8))
+    report = narrow.run(connections=4)
+    narrow.engine.dispose()
+    assert (report.outcome, report.expired) == (Outcome.COMPLETED, 8)
+    assert "fewer lanes than asked for" in str(report.detail)
+    world.execute(f"DROP OWNED BY {name}")
+    world.execute(f"DROP ROLE {name}")
 
 
 def test_s4_at_its_time_limit_a_cycle_takes_no_further_item(world: World, engine: Engine) -> None:

@@ -155,5 +155,6 @@ def test_those_that_failed_before_come_longest_untried_first(world: World) -> No
             id=one.appointment,
             age=age,
         )
-    found = list(failures.failed_before(world.engine, world.now()))
+    with world.engine.begin() as connection:
+        found = failures.failed_before(connection, world.now())
     assert found == [made[1].appointment, made[2].appointment, made[0].appointment]
