@@ -47,7 +47,8 @@ def test_a_step_of_the_wall_clock_neither_silences_the_beat_nor_hurries_it(
     ours: Celery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The schedule asks the monotonic clock alone: whatever the wall says, 60 s are 60 s."""
-    entry: dict[str, Any] = ours.conf.beat_schedule["appointment-timeout"]
+    settings: Any = ours.conf
+    entry = settings.beat_schedule["appointment-timeout"]
     before = entry["schedule"].now()
     elapsed = time.monotonic()
     due = {}
@@ -58,10 +59,11 @@ def test_a_step_of_the_wall_clock_neither_silences_the_beat_nor_hurries_it(
 
 
 def test_redis_is_the_broker_and_nothing_else(ours: Celery) -> None:
-    assert ours.conf.result_backend is None
-    assert ours.conf.task_ignore_result is True
-    assert ours.conf.accept_content == ["json"]
-    assert ours.conf.worker_send_task_events is True
+    settings: Any = ours.conf
+    assert settings.result_backend is None
+    assert settings.task_ignore_result is True
+    assert settings.accept_content == ["json"]
+    assert settings.worker_send_task_events is True
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -1,4 +1,4 @@
-"""A TCP proxy of 127.0.0.1 that can leave its open connections hanging, as a lost NAT entry does."""
+"""A TCP proxy of 127.0.0.1 that can leave open connections hanging, as a lost NAT entry does."""
 
 import asyncio
 import socket
@@ -29,7 +29,7 @@ class Proxy:
         self.target = target
         self._loop = asyncio.new_event_loop()
         self._frozen: set[_Link] = set()
-        self._links: set[_Link] = set()
+        self._links: dict[_Link, asyncio.Task[None]] = {}
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
         self._server = asyncio.run_coroutine_threadsafe(
@@ -77,7 +77,7 @@ class Proxy:
     def _freeze(self) -> int:
         for link in self._links:
             link.frozen = True
-        self._frozen |= self._links
+        self._frozen |= self._links.keys()
         return len(self._links)
 
     def _thaw(self) -> None:
@@ -89,16 +89,16 @@ class Proxy:
         self._server.close()
         for link in self._links:
             link.reset()
-        while self._links:  # each ends in its own turn
-            await asyncio.sleep(0)
+        if self._links:
+            await asyncio.wait(self._links.values())
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = _Link(writer)
-        self._links.add(link)
+        self._links[link] = asyncio.ensure_future(link.carry(reader, self.target))
         try:
-            await link.carry(reader, self.target)
+            await self._links[link]
         finally:
-            self._links.discard(link)
+            del self._links[link]
             self._frozen.discard(link)
 
 
