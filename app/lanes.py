@@ -4,7 +4,7 @@ An item's way: claim -> the law -> write -> commit; two statements, one transact
 that items share no fate and their commits share the disk's flushes.
 """
 
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -44,7 +44,7 @@ class Lanes:
         with self.engine.connect() as beside, ThreadPoolExecutor(count, "lane") as threads:
             running = [threads.submit(self.work, number) for number in range(count)]
             try:
-                while wait(running, LOOK_AT_THE_BRAKE_SECONDS, FIRST_EXCEPTION).not_done:
+                while wait(running, LOOK_AT_THE_BRAKE_SECONDS).not_done:
                     self.obey_the_brake(beside)
             except BaseException:  # a signal, or the brake cannot be asked: finish what is held
                 self.agenda.end(Outcome.STOPPED)

@@ -91,7 +91,7 @@ def drain(
         raise
     finally:
         report.duration_ms = round((time.monotonic() - started) * 1000)
-        if report.published or report.refused or report.outcome is not Outcome.COMPLETED:
+        if report.published or report.refused or report.outcome is Outcome.FAILED:
             _keep(engine, report)
         tell(facts.DrainEnded(report.outcome, report.result(), report.detail))
     return report
