@@ -33,7 +33,7 @@ up: $(STAMP) ## The same stack in the foreground with the real 60 s schedule; Ct
 
 .PHONY: test
 test: $(STAMP) ## The whole test suite, on servers that it starts itself
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 .PHONY: check
 check: $(STAMP) ## Formatter, linter, types, import contracts, secrets, locks; changes nothing
