@@ -5,7 +5,6 @@ Only a message's own delivery report is a verdict; a flush that returns proves n
 
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
@@ -162,16 +161,16 @@ class Sender:
         def over() -> bool:
             return time.monotonic() >= deadline or stopping()
 
-        groups: deque[Sequence[int]] = deque([range(len(records))])
+        groups: list[Sequence[int]] = [range(len(records))]
         while groups:
-            numbers = groups.popleft()
+            numbers = groups.pop()
             self._attempt(records, verdicts, numbers, over)
             suspects = [number for number in numbers if verdicts[number].shared]
             if suspects and len(numbers) == 1:
                 verdicts[numbers[0]] = replace(verdicts[numbers[0]], shared=False)
-            elif suspects:
+            elif suspects:  # depth first: however little time there is, somebody is convicted
                 half = len(suspects) // 2
-                groups.extend(part for part in (suspects[:half], suspects[half:]) if part)
+                groups += [part for part in (suspects[half:], suspects[:half]) if part]
             late = time.monotonic() > deadline - DELIVERY_SECONDS
             if late or stopping() or any(verdicts[n].answer is Answer.NONE for n in numbers):
                 break
