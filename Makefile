@@ -35,6 +35,10 @@ up: $(STAMP) ## The same stack in the foreground with the real 60 s schedule; Ct
 test: $(STAMP) ## The whole test suite, on servers that it starts itself
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
+.PHONY: chaos
+chaos: $(STAMP) ## Faults injected into the real stack under load, with a scorecard (ARGS="--short")
+	@$(BIN)/python -m dev.chaos $(ARGS)
+
 .PHONY: check
 check: $(STAMP) ## Formatter, linter, types, import contracts, secrets, locks; changes nothing
 	@$(BIN)/ruff format --check --quiet .

@@ -23,7 +23,7 @@ def main() -> None:
     """Run a command; known troubles end in one sentence on stderr."""
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
-    from app.cli import brake, migrate, outbox, runs, sample, status, verify, why  # noqa: PLC0415
+    from app.cli import brake, health, migrate, outbox, runs, sample, status, verify, why  # noqa: PLC0415
     from app.domain.law import Refusal  # noqa: PLC0415
     from app.schema import SchemaError  # noqa: PLC0415
     from app.store import errors  # noqa: PLC0415
@@ -35,6 +35,7 @@ def main() -> None:
         runs.runs,
         brake.pause,
         brake.resume,
+        health.health,
         verify.verify,
         why.why,
     ):

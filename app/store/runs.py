@@ -135,6 +135,21 @@ def last(connection: Connection, count: int, job: str | None = None) -> list[Run
     return [Run(*row) for row in rows]
 
 
+def seconds_since_last(connection: Connection, job: Job) -> float | None:
+    """How long ago a run of this job did its work to the end; None: no such run is kept."""
+    found = connection.execute(
+        text(
+            """
+            SELECT extract(epoch FROM now() - finished_at)::float FROM calendar.job_runs
+            WHERE job = :job AND finished_at IS NOT NULL AND outcome <> 'failed'
+            ORDER BY started_at DESC LIMIT 1
+            """
+        ),
+        {"job": job},
+    ).scalar()
+    return None if found is None else float(found)
+
+
 def going_on(connection: Connection, job: Job, at_most_seconds: float) -> bool:
     """Whether a run of this job is under way; one started longer ago than that was killed."""
     return bool(

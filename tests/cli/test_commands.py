@@ -136,3 +136,18 @@ def test_wrong_usage_ends_with_two_and_changes_nothing(
 @pytest.mark.parametrize("command", [(), ("sample",), ("status",), ("runs",), ("outbox", "list")])
 def test_help_explains_each_command(app: App, command: tuple[str, ...]) -> None:
     assert "Usage: python -m app" in app(*command, "--help").stdout
+
+
+def test_health_tells_by_effect_whether_work_can_be_done_and_is_done(
+    app: App, world: World
+) -> None:
+    assert "Ready" in app("health").stdout
+    assert "No cycle has ever ended here" in app("health", "--live", code=1).stderr
+    world.run()
+    assert "being done" in app("health", "--live").stdout
+    world.execute("""UPDATE calendar.job_runs SET started_at = now() - interval '1 hour',
+        finished_at = now() - interval '1 hour'""")
+    assert "No cycle has ended for 36" in app("health", "--live", code=1).stderr
+    assert (
+        "cannot be reached" in app("health", code=1, DATABASE_URL="postgresql://h.invalid/x").stderr
+    )

@@ -1,0 +1,35 @@
+"""`health`: by effect, for containers and probes; exit code 0 or 1 and one sentence."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from app.cli.desk import connected, console
+from app.settings import AppointmentTimeoutSettings
+from app.store import runs
+from app.store.runs import Job
+
+MISSED_TICKS = 5
+"""So many intervals without the end of a cycle, anywhere, and the jobs do not live."""
+
+
+def health(
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live/--ready",
+            help="--ready: the database is reachable and its schema fits. --live: moreover some "
+            "cycle, on whatever worker, has ended within the last five intervals.",
+        ),
+    ] = False,
+) -> None:
+    """Whether the work can be done (--ready), or is being done (--live)."""
+    with connected() as connection:
+        since = runs.seconds_since_last(connection, Job.APPOINTMENT_TIMEOUT) if live else 0.0
+    interval = AppointmentTimeoutSettings.load().appointment_timeout_interval_seconds
+    if since is None:
+        sys.exit("No cycle has ever ended here: see that a beat and a worker run.")
+    if since > MISSED_TICKS * interval:
+        sys.exit(f"No cycle has ended for {since:.0f} s: see that a beat and a worker run.")
+    console.print("Cycles are being done." if live else "Ready.")

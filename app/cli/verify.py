@@ -1,0 +1,118 @@
+"""`verify`: whether the live data obeys every rule of the specification."""
+
+import select
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from app.cli.desk import connected, console, engine
+
+if TYPE_CHECKING:
+    from app.audit import Result
+    from app.settings import KafkaSettings
+
+Tell = Callable[[str, int], None]
+
+
+def verify(
+    kafka: Annotated[
+        bool, typer.Option("--kafka", help="Compare the outbox with Kafka's topics as well.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
+) -> None:
+    """Audit every rule on the live database: exit 1 if one is violated. Warnings do not fail."""
+    from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
+
+    from app import audit  # noqa: PLC0415
+    from app.audit.report import Document, Lines, Report  # noqa: PLC0415
+    from app.store import errors  # noqa: PLC0415
+
+    broker = _broker() if kafka else None
+    with connected():  # refuses a schema that does not fit
+        pass
+    report: Report = Document(sys.stdout.write) if as_json else Lines(_line)
+    with _progress(shown=console.is_terminal and not as_json) as tell:
+        try:
+            for result in _results(broker, tell):
+                report.show(result)
+        except audit.TopicsError as trouble:
+            report.error = str(trouble)
+        except SQLAlchemyError as trouble:
+            report.error = errors.sentence(trouble)
+    report.end()
+    if report.error:
+        sys.exit(f"The audit is not complete. {report.error}")
+    raise typer.Exit(1 if report.violations else 0)
+
+
+def _broker() -> "KafkaSettings":
+    """Where the topics are; a wrong option is told before anything is read."""
+    from app import kafka  # noqa: PLC0415
+    from app.settings import KafkaSettings  # noqa: PLC0415
+
+    settings = KafkaSettings.load()
+    kafka.configuration(settings)
+    return settings
+
+
+def _results(broker: "KafkaSettings | None", tell: Tell) -> Iterator["Result"]:
+    """The database's checks, then the topics'."""
+    from app import audit  # noqa: PLC0415
+    from app.settings import AppointmentTimeoutSettings, OutboxSettings  # noqa: PLC0415
+
+    timeout = AppointmentTimeoutSettings.load()
+    values = audit.AuditOptions(
+        retention_days=OutboxSettings.load().outbox_retention_days,
+        interval_seconds=timeout.appointment_timeout_interval_seconds,
+        max_duration_seconds=timeout.appointment_timeout_max_duration_seconds,
+    ).values
+    with _interruptible(), engine().connect() as connection:
+        for done, check in enumerate(audit.CHECKS):
+            tell(check.name, 100 * done // len(audit.CHECKS))
+            yield from audit.run(connection, [check], values)
+        if broker is not None:
+            from app.audit import topics  # noqa: PLC0415 - the Kafka client
+
+            tell("reading the topics", 100)
+            yield from topics.verify(
+                connection, broker, values, lambda count: tell(f"{count:,} records read", 100)
+            )
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends the command in the middle of a statement, which can take minutes.
+
+    psycopg2 alone would wait for its end; PostgreSQL notices within a second that we are gone.
+    """
+    from psycopg2 import extensions  # noqa: PLC0415
+
+    def wait(connection: Any) -> None:
+        ready = {
+            extensions.POLL_READ: ([connection], []),
+            extensions.POLL_WRITE: ([], [connection]),
+        }
+        while (state := connection.poll()) != extensions.POLL_OK:
+            select.select(*ready[state], [])
+
+    extensions.set_wait_callback(wait)
+    try:
+        yield
+    finally:
+        extensions.set_wait_callback(None)
+
+
+@contextmanager
+def _progress(*, shown: bool) -> Iterator[Tell]:
+    columns = (TimeElapsedColumn(), BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, disable=not shown, transient=True) as progress:
+        bar = progress.add_task("", total=100)
+        yield lambda what, percent: progress.update(bar, description=what, completed=percent)
+
+
+def _line(line: str) -> None:
+    console.print(line, soft_wrap=True, markup=False)

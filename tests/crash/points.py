@@ -1,0 +1,134 @@
+"""The points at which a process can die: before and after whatever it asks PostgreSQL or Kafka.
+
+They are met, not listed: a statement that is added to the product later is a point by itself.
+"""
+
+import os
+import re
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import psycopg2
+from confluent_kafka import KafkaError, Message, Producer
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE
+from sqlalchemy import Connection, Engine, event
+
+from app import kafka
+
+Strike = Callable[[str], None]
+"""What happens at the chosen point; told its name."""
+
+_WORDS = re.compile(r"\s*((?:EXECUTE|PREPARE) \w+|\w+)")
+_TABLE = re.compile(r"calendar\.(\w+)")
+
+
+class Points:
+    """Counts the points as they are met; at the `chosen` one (from 1 on) it strikes, once."""
+
+    def __init__(self, chosen: int, strike: Strike) -> None:
+        self.met: list[str] = []
+        self.backend = 0
+        """The last one that worked for this process."""
+        self._chosen, self._strike = chosen, strike
+
+    def reach(self, name: str) -> None:
+        """The process has come to this point."""
+        self.met.append(name)
+        if len(self.met) == self._chosen:
+            self._strike(name)
+
+
+def die(_name: str) -> None:
+    """As the kernel's out-of-memory killer does it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def terminate(url: str, backend: int) -> None:
+    """A neighbour ends the backend and waits until it is gone."""
+    neighbour = psycopg2.connect(url)
+    with neighbour, neighbour.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 10000)", (backend,))
+    neighbour.close()
+
+
+def watch_engine(engine: Engine, points: Points) -> None:
+    """Before and after each statement, commit and rollback."""
+
+    def before(connection: Connection, _cursor: object, statement: str, *_more: object) -> None:
+        points.backend = connection.connection.dbapi_connection.info.backend_pid  # type: ignore[union-attr]
+        points.reach(f"before {_named(statement)}")
+
+    def after(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        points.reach(f"after {_named(statement)}")
+
+    event.listen(engine, "before_cursor_execute", before)
+    event.listen(engine, "after_cursor_execute", after)
+    for name in ("commit", "rollback"):
+        end = getattr(engine.dialect, f"do_{name}")
+        setattr(engine.dialect, f"do_{name}", _end(name, end, points))
+
+
+def _end(name: str, end: Callable[[Any], None], points: Points) -> Callable[[Any], None]:
+    """The end of a transaction; where none is open, nothing is sent and nothing can happen."""
+
+    def watched(connection: Any) -> None:
+        info = getattr(connection, "dbapi_connection", connection).info
+        if info.transaction_status == TRANSACTION_STATUS_IDLE:
+            end(connection)
+            return
+        points.backend = info.backend_pid
+        points.reach(f"before {name}")
+        end(connection)
+        points.reach(f"after {name}")
+
+    return watched
+
+
+def watch_kafka(points: Points) -> None:
+    """Before and after each batch, message, acknowledgement and the wait for it."""
+
+    class Watched(Producer):
+        """The client of this process."""
+
+        waits = False
+
+        def produce(self, topic: str, **record: Any) -> None:  # type: ignore[override]
+            note = record.pop("on_delivery")
+
+            def acknowledged(error: KafkaError | None, message: Message) -> None:
+                points.reach("before an acknowledgement is noted")
+                note(error, message)
+                points.reach("after an acknowledgement is noted")
+
+            self.waits = False
+            points.reach("before produce")
+            super().produce(topic, on_delivery=acknowledged, **record)
+            points.reach("after produce")
+
+        def flush(self, timeout: float = -1) -> int:
+            if self.waits:  # how often it looks again is a matter of time, no point of its own
+                return super().flush(timeout)
+            self.waits = True
+            points.reach("before flush")
+            left = super().flush(timeout)
+            points.reach("after flush")
+            return left
+
+    kafka.Producer = Watched  # type: ignore[attr-defined]
+    send = kafka.Sender.send
+
+    def watched(*arguments: Any) -> Any:
+        points.reach("before a wave is sent")
+        verdicts = send(*arguments)
+        points.reach("after a wave is sent")
+        return verdicts
+
+    kafka.Sender.send = watched  # type: ignore[assignment, method-assign]
+
+
+def _named(statement: str) -> str:
+    """A statement by its verb and first table."""
+    words, table = _WORDS.match(statement), _TABLE.search(statement)
+    verb = words[1] if words else statement
+    return f"{verb} {table[1]}" if table and " " not in verb else verb
