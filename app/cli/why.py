@@ -143,8 +143,8 @@ def _waiting(answer: Answer, found: Situation, options: WhyOptions) -> tuple[lis
             return [
                 *retried,
                 (
-                    f"Cycles succeed ({last}), nobody holds it, and {found.due_before}{more} are due"
-                    f" before it: it should be taken within {cycles} cycle{'s' * (cycles > 1)},"
+                    f"Cycles succeed ({last}), nobody holds it, and {found.due_before}{more} are"
+                    f" due before it: it should be taken within {cycles} cycle{'s' * (cycles > 1)},"
                     f" about {age(cycles * options.interval_seconds)}."
                 ),
             ], NOTHING

@@ -19,13 +19,16 @@ class Plant:
     id: str
     sql: tuple[str, ...]
     also: tuple[str, ...] = ()
+    found: str = ""
 
     def __str__(self) -> str:
         return f"{self.check} {self.sql[-1][:60]}"
 
 
-def plant(check: str, subject: str, id_: str, *sql: str, also: tuple[str, ...] = ()) -> Plant:
-    return Plant(check, subject, id_, sql, also)
+def plant(
+    check: str, subject: str, id_: str, *sql: str, also: tuple[str, ...] = (), found: str = ""
+) -> Plant:
+    return Plant(check, subject, id_, sql, also, found)
 
 
 def appointment(assignments: str) -> str:
@@ -72,19 +75,27 @@ TWO_OF_A_KEY = """INSERT INTO calendar.outbox_messages
     VALUES (gen_random_uuid(), 'other', 'k', '{{}}', {}), (:new, 'other', 'k', '{{}}', {})"""
 
 DEADLINES = (
-    plant("deadline-unless-auto-confirmed", "pending", APPOINTMENT, slot("auto_confirm = true")),
+    plant(
+        "deadline-unless-auto-confirmed",
+        "pending",
+        APPOINTMENT,
+        slot("auto_confirm = true"),
+        found="a deadline on auto-confirm",
+    ),
     plant(
         "deadline-within-bounds",
         "pending",
         APPOINTMENT,
         appointment("pending_expires_at = created_at"),
         also=("expired-in-time",),
+        found="a deadline not after CreatedAt",
     ),
     plant(
         "deadline-within-bounds",
         "pending",
         APPOINTMENT,
         appointment("pending_expires_at = created_at + interval '24 h 1 s'"),
+        found="a deadline later than CreatedAt + 24 h",
     ),
     plant(
         "deadline-within-bounds",
@@ -93,6 +104,7 @@ DEADLINES = (
         """UPDATE calendar.availability_slots SET start_at = (
             SELECT pending_expires_at + interval '59 min' FROM calendar.appointments WHERE id = :a)
           WHERE id = :s""",
+        found="a deadline later than StartAt - MinLeadTimeMinutes",
     ),
     plant(
         "deadline-unless-auto-confirmed",
@@ -112,6 +124,7 @@ DEADLINES = (
         "expired",
         APPOINTMENT,
         appointment("pending_expires_at = updated_at"),
+        found="Expired not after its deadline",
     ),
     plant(
         "expired-after-its-deadline",
@@ -124,9 +137,21 @@ DEADLINES = (
 ROWS = (
     plant("cancelled-by-someone", "confirmed", APPOINTMENT, appointment("cancelled_by = agent_id")),
     plant("cancelled-by-someone", "declined", APPOINTMENT, appointment("cancelled_by = agent_id")),
-    plant("cancelled-by-someone", "by_agent", APPOINTMENT, appointment("cancelled_by = NULL")),
+    plant(
+        "cancelled-by-someone",
+        "by_agent",
+        APPOINTMENT,
+        appointment("cancelled_by = NULL"),
+        found="Cancelled without CancelledBy",
+    ),
     plant("cancelled-by-someone", "pending", APPOINTMENT, appointment("cancelled_by = agent_id")),
-    plant("cancelled-by-someone", "expired", APPOINTMENT, appointment("cancelled_by = agent_id")),
+    plant(
+        "cancelled-by-someone",
+        "expired",
+        APPOINTMENT,
+        appointment("cancelled_by = agent_id"),
+        found="Expired with CancelledBy",
+    ),
     plant(
         "cancelled-by-a-party",
         "by_agent",
@@ -461,8 +486,20 @@ OUTBOX = (
         "UPDATE calendar.outbox_messages SET set_aside_at = now() WHERE published_at IS NULL",
         also=(FOREIGN, "nothing-set-aside"),
     ),
-    plant("one-state-per-message", "expired", CANCELLED, message("set_aside_at = now()")),
-    plant("one-state-per-message", "expired", CANCELLED, message("discarded_at = now()")),
+    plant(
+        "one-state-per-message",
+        "expired",
+        CANCELLED,
+        message("set_aside_at = now()"),
+        found="published and set aside",
+    ),
+    plant(
+        "one-state-per-message",
+        "expired",
+        CANCELLED,
+        message("discarded_at = now()"),
+        found="published and discarded",
+    ),
     plant("topic-of-the-contract", "expired", NEW, new_message("pin.calendar.misspelt.v1")),
     plant(FOREIGN, "expired", "other", new_message("other")),
     plant(

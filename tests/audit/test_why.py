@@ -2,17 +2,20 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from app import database, operations
+from app import database, migrations, operations
 from app.cli.why import NOTHING, words
 from app.store import brake, claims
 from app.why import Answer, Verdict, WhyOptions, diagnose
+from dev.servers.postgres import Postgres
 from tests.audit.lawful import LawfulWorld
+from tests.conftest import engine_for
 from tests.gate import gate
 from tests.neighbour import Neighbour, holding
 from tests.world import HOUR, MINUTE, Made, World
@@ -452,3 +455,24 @@ def test_asking_never_keeps_a_cycle_from_an_item_for_long(world: World) -> None:
         claim.prepare(connection)
         values = {"as_of": world.now(), "id": made.appointment}
         assert claim.run(connection, values).mappings().one()["held_part"] is None
+
+
+def test_locked_by_a_prepared_transaction_which_has_no_backend(tmp_path: Path) -> None:
+    """Two-phase commit: whoever forgot it holds its rows for ever."""
+    prepares = {"max_prepared_transactions": "3"}
+    with Postgres(tmp_path, durable=False, settings=prepares) as server:
+        server.create_database("calendar")
+        engine = engine_for(server, "calendar")
+        migrations.apply(engine)
+        world = World(engine)
+        made = world.appointment()
+        with engine.connect() as connection:
+            connection.execute(text(PARTS["slot"]), ids(made))
+            connection.execute(text("PREPARE TRANSACTION 'forgotten'"))
+            connection.rollback()
+        answer, said = ask(world, made.appointment)
+        engine.dispose()
+    assert answer.verdict is Verdict.LOCKED
+    assert [holder.pid for holder in answer.holders] == [None]
+    assert "the slot by the prepared transaction 'forgotten', since 20" in said
+    assert "ROLLBACK PREPARED" in said
