@@ -24,7 +24,7 @@ from app.store.runs import Job, Outcome
 MAX_ATTEMPTS = 5
 """A message refused for its own sake so often is set aside (O4)."""
 BATCH_SECONDS = 12.0
-"""No transaction of a drain stays open for longer; below the connection's idle limit."""
+"""A batch waits for Kafka no longer, so that it ends well below the connection's idle limit."""
 DRAIN_SECONDS = 30.0
 """After so long a drain takes no further batch; the next one goes on."""
 LOOK_AGAIN_SECONDS = 0.05

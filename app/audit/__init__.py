@@ -96,13 +96,15 @@ class Result:
     @property
     def violations(self) -> int:
         """What fails the audit."""
-        found = self.findings.count if self.check.severity is Severity.VIOLATION else 0
-        return found + (self.error is not None)
+        return self._found(Severity.VIOLATION) + (self.error is not None)
 
     @property
     def warnings(self) -> int:
         """What does not."""
-        return self.findings.count - (self.violations - (self.error is not None))
+        return self._found(Severity.WARNING)
+
+    def _found(self, severity: Severity) -> int:
+        return self.findings.count if self.check.severity is severity else 0
 
 
 def run(

@@ -31,7 +31,7 @@ BATCH = 5_000
 SECONDS = 10.0  # for an answer about topics
 PATIENCE = 30.0  # for the next record
 SKEW = timedelta(minutes=1)
-"""A record dated so long after the beginning ends its partition: traffic would never let it end."""
+"""Behind a record dated so long after the beginning nothing is looked for: traffic never ends."""
 
 _PRODUCERS_ONLY = ("acks", "enable.idempotence", "partitioner", "linger.ms", "delivery.timeout.ms")
 _CONSUMERS = {
@@ -134,14 +134,15 @@ class Reading:
         return topic_record(message)
 
     def ended(self, message: KafkaMessage, place: Place) -> bool:
-        """Whether this is the end of its partition, or beyond what was there when we began."""
-        error = message.error()
+        """Whether its partition ends here, or this came long after we began: traffic goes on."""
+        error, offset = message.error(), int(message.offset() or 0)
         if error is None:
             dated = recorded_at(message)
-            return dated is not None and dated > self.begun + SKEW
+            late = dated is not None and dated > self.begun + SKEW
+            return late and offset + 1 >= self.ends[place]
         if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's own code
             raise KafkaException(error)
-        return int(message.offset() or 0) >= self.ends[place]
+        return offset >= self.ends[place]
 
     def shortened(self) -> list[Beginning]:
         """Partitions whose first records Kafka has removed."""

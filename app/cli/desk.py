@@ -18,7 +18,7 @@ from app.settings import DatabaseSettings
 _PIPED_WIDTH = 150  # columns, where no terminal says how many it has
 
 console = Console(
-    highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH
+    highlight=False, markup=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH
 )
 
 

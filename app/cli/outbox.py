@@ -5,7 +5,6 @@ from typing import Annotated
 from uuid import UUID
 
 import typer
-from rich.markup import escape
 
 from app.cli.desk import connected, console, show_json, table
 from app.store import outbox as store
@@ -42,12 +41,12 @@ def listing(
                 [
                     (
                         m.message_id,
-                        escape(m.topic),  # any text: brackets are no markup
-                        escape(m.key),
+                        m.topic,
+                        m.key,
                         m.attempts,
                         "set aside" if m.set_aside_at else "being tried",
                         m.held_back,
-                        escape(m.last_error or ""),
+                        m.last_error or "",
                     )
                     for m in found
                 ],

@@ -1,6 +1,6 @@
 """Every fault, in the order in which they are tried.
 
-Kafka's come last: once an embedded broker was restarted, `app verify --kafka` has no topics left
+Kafka's come last: once messages lie with another broker, `app verify --kafka` has no topics left
 to compare the whole outbox with.
 """
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from dev.chaos import records
 from dev.chaos.product import WORKERS
-from dev.chaos.stage import PARTITIONS, Stage
+from dev.chaos.stage import LOG, PARTITIONS, Stage
 from dev.processes import command
 from dev.servers.mock_kafka import MockKafka
 
@@ -21,7 +21,7 @@ def refusing_broker(stage: Stage) -> Iterator[MockKafka]:
         try:
             yield broker
         finally:
-            move(stage, stage.bootstrap, stage.log)
+            move(stage, stage.bootstrap, LOG)
     if _set_aside(stage):
         command(["app", "outbox", "requeue", "--all"], stage.product.environment)
 

@@ -14,7 +14,7 @@ BURST = 12
 @fault(
     "kafka-down",
     does="Kafka is killed and stays down for many drains"
-    " (the embedded broker comes back empty, once all it had was read)",
+    " (the embedded broker, which would forget all, is cut off instead)",
     undone="it is started again",
 )
 def kafka_down(stage: Stage) -> None:

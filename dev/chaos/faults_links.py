@@ -1,7 +1,7 @@
 """Connections that are open and dead: nobody is told, new ones work."""
 
 from dev.chaos.fault import fault
-from dev.chaos.stage import Stage
+from dev.chaos.stage import LOG, Stage
 from dev.servers.proxy import Proxy
 
 _UNDONE = "never: the product must find out by itself (what hangs is reset after the judgement)"
@@ -36,4 +36,4 @@ def valkey_half_open(stage: Stage) -> None:
 def kafka_half_open(stage: Stage) -> None:
     """The listener's too, which starts anew."""
     _cut(stage, stage.to_kafka)
-    stage.listener.listen(stage.bootstrap, stage.log)
+    stage.listener.listen(stage.bootstrap, LOG)

@@ -14,7 +14,7 @@ _LOOK_AGAIN = 2.0  # seconds
 
 @dataclass(frozen=True)
 class Heard:
-    """One copy of a message, as it lay in its topic; `log` is one life of a broker's memory."""
+    """One copy of a message, as it lay in its topic; `log` is the broker's."""
 
     log: str
     topic: str
@@ -100,11 +100,7 @@ class _Ear:
             consumer.close()
 
     def _attend(self, consumer: Consumer) -> None:
-        """Every partition from its beginning: groups and watermarks are not to be relied on.
-
-        Looked up again and again: the embedded broker, asked for a topic that it has forgotten,
-        makes it with a number of partitions of its own.
-        """
+        """Every partition from its beginning: groups and watermarks are not to be relied on."""
         if time.monotonic() < self._look_again:
             return
         try:

@@ -2,9 +2,8 @@
 
 import os
 import random
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from sqlalchemy import Engine
@@ -27,10 +26,11 @@ from dev.servers.valkey import Valkey
 
 PARTITIONS = dict.fromkeys((*TOPICS, NOTES), 3)
 DATABASE = "calendar"
+LOG = "kafka"
+"""What the listener calls Kafka's log, to tell it from that of another broker."""
 MAX_CONNECTIONS = 60
 
 _HEAR_SECONDS = 30.0
-_SILENCE = 0.5  # seconds without a new message
 _OTHERS = ("APPOINTMENT_TIMEOUT_", "OUTBOX_", "METRICS_", "KAFKA_", "LOG_FORMAT")
 _DURABLE = {"fsync": "on", "full_page_writes": "on", "max_connections": str(MAX_CONNECTIONS)}
 
@@ -47,8 +47,6 @@ class Stage:
         self.postgres = Postgres(directory, durable=False, settings=_DURABLE)
         self.valkey = Valkey(directory)
         self.listener = Listener(PARTITIONS)
-        self.log = "kafka"
-        """The broker's log: another one when it has forgotten everything."""
         self.topics_are_whole = True
         """Whether all that was ever published still lies on Kafka's topics."""
         self.afterwards: list[Callable[[], None]] = []
@@ -91,7 +89,7 @@ class Stage:
         ending.callback(self.kafka.close)
         ending.callback(self.listener.close)
         self.kafka.start()
-        self.listener.listen(self.bootstrap, self.log)
+        self.listener.listen(self.bootstrap, LOG)
 
     @property
     def bootstrap(self) -> str:
@@ -117,33 +115,15 @@ class Stage:
 
     @contextmanager
     def kafka_away(self) -> Iterator[None]:
-        """Kafka is killed for the block.
-
-        The embedded one forgets all, so it must not die before it was heard: the workers hold
-        still until what they have sent is with the listener.
-        """
-        if self.kind == APACHE:
-            self.kafka.kill()
-        else:
-            with self.product.frozen(WORKERS[0]), self.product.frozen(WORKERS[1]):
-                self.heard_all()
-                self._wait_silence()
+        """Kafka is killed for the block; the embedded one, which would forget all, is cut off."""
+        with ExitStack() as back:
+            if self.kind == APACHE:
                 self.kafka.kill()
-                self.topics_are_whole = False
-        try:
+                back.callback(self.kafka.start)
+            else:
+                self.to_kafka.cut()
+                back.callback(self.to_kafka.mend)
             yield
-        finally:
-            self.kafka.start()
-            if self.kind != APACHE:
-                self.log += ", again"
-                self.listener.listen(self.bootstrap, self.log)
-
-    def _wait_silence(self) -> None:
-        """What was sent and not yet acknowledged arrives too."""
-        count = -1
-        while count != len(self.listener.heard):
-            count = len(self.listener.heard)
-            time.sleep(_SILENCE)
 
     def undo(self) -> None:
         """Undo what had to outlast the judgement."""

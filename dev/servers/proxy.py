@@ -1,4 +1,4 @@
-"""A TCP proxy of 127.0.0.1 that can leave open connections hanging, as a lost NAT entry does."""
+"""A TCP proxy of 127.0.0.1 that cuts connections, or leaves them hanging like a lost NAT entry."""
 
 import asyncio
 import socket
@@ -21,13 +21,14 @@ class Proxy:
     """Passes every connection to its `port` on to `target`, until `close`.
 
     `freeze` leaves the connections of this moment hanging: what either side sends is swallowed and
-    neither side is ever told, while new connections work. `thaw` resets what hangs. A target that
-    refuses is passed on as a reset.
+    neither side is ever told, while new connections work. `thaw` resets what hangs. `cut` resets
+    every connection, and each new one until `mend`. A target that refuses is passed on as a reset.
     """
 
     def __init__(self, target: int) -> None:
         self.target = target
         self._loop = asyncio.new_event_loop()
+        self._is_cut = False
         self._frozen: set[_Link] = set()
         self._links: dict[_Link, asyncio.Task[None]] = {}
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -45,6 +46,14 @@ class Proxy:
     def thaw(self) -> None:
         """Reset what hangs, as the host would that comes back and knows nothing."""
         self._call(self._thaw)
+
+    def cut(self) -> None:
+        """Let the target be away: reset what is open, and each new connection until `mend`."""
+        self._call(self._cut)
+
+    def mend(self) -> None:
+        """End what `cut` began."""
+        self._is_cut = False
 
     def close(self) -> None:
         """End every connection and the proxy; harmless when repeated."""
@@ -85,6 +94,11 @@ class Proxy:
             link.reset()
         self._frozen.clear()
 
+    def _cut(self) -> None:
+        self._is_cut = True
+        for link in self._links:
+            link.reset()
+
     async def _end(self) -> None:
         self._server.close()
         for link in self._links:
@@ -94,6 +108,9 @@ class Proxy:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = _Link(writer)
+        if self._is_cut:
+            link.reset()
+            return
         self._links[link] = asyncio.ensure_future(link.carry(reader, self.target))
         try:
             await self._links[link]

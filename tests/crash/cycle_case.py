@@ -1,13 +1,13 @@
 """A cycle is struck at one point: what must hold at once, and after one clean cycle and drain."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from uuid import UUID, uuid4
 
 from app.report import CycleReport
 from dev.servers.kafka import Kafka
-from tests.crash.lane import Lane, Struck
+from tests.crash.lane import Case, Lane, Struck
 from tests.crash.nursery import Fate
+from tests.crash.points import Point
 from tests.crash.victim import KILL, NOTHING, Order
 from tests.interleaving.invariants import broken
 from tests.interleaving.rows import Rows
@@ -53,7 +53,7 @@ class CycleScene:
         return told
 
 
-def points_of(lane: Lane, order: Order) -> list[str]:
+def points_of(lane: Lane, order: Order) -> list[Point]:
     """Those that one undisturbed cycle meets."""
     CycleScene(lane)
     fate = lane.fork(replace(order, url=lane.url, run_id="recorder", strike=NOTHING))
@@ -61,10 +61,10 @@ def points_of(lane: Lane, order: Order) -> list[str]:
     return fate.points
 
 
-def case(kafka: Kafka, order: Order) -> Callable[[Lane, int], Struck]:
+def case(kafka: Kafka, order: Order) -> Case:
     """One point of a cycle with so many connections, struck the way the order says."""
 
-    def strike(lane: Lane, at: int) -> Struck:
+    def strike(lane: Lane, at: Point) -> Struck:
         scene = CycleScene(lane)
         run_id = str(uuid4())
         fate = lane.fork(replace(order, url=lane.url, run_id=run_id, at=at))
@@ -72,12 +72,12 @@ def case(kafka: Kafka, order: Order) -> Callable[[Lane, int], Struck]:
         rows = lane.look()
         violations = [*scene.violations(rows), *lane.odd_runs(), *_told(fate, order, rows, run_id)]
         left = len(scene.healthy - scene.expired(rows))
-        report = lane.world.run()
+        report = lane.world.run(connections=1)
         violations += scene.after_a_clean_cycle(lane.look(), report, left)
         drained = lane.drain(kafka)
         if (drained.outcome, drained.published) != ("completed", 2 * len(scene.healthy)):
             violations.append(f"O1: the drain reports {drained.outcome}, {drained.published} sent")
-        return Struck(at, fate.struck or "not reached", violations, seconds)
+        return Struck(at, fate.struck, violations, seconds)
 
     return strike
 
@@ -87,7 +87,7 @@ def _told(fate: Fate, order: Order, rows: Rows, run_id: str) -> list[str]:
     if fate.error:
         return [fate.error]
     if order.strike == KILL:
-        return [] if fate.status == -9 or fate.struck is None else ["it survived SIGKILL"]
+        return [] if fate.status == -9 or not fate.struck else ["it survived SIGKILL"]
     assert fate.report
     mine = [row for row in rows.messages if row["correlation"] == run_id]
     found = (fate.report["outcome"], fate.report["ExpiredCount"])

@@ -1,6 +1,6 @@
 """A drain is struck at one point: what must hold at once, after a clean drain, and in Kafka."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -8,8 +8,9 @@ from uuid import UUID, uuid4
 from app.domain.outbox import TOPICS
 from dev.servers.consumer import Record
 from dev.servers.kafka import Kafka
-from tests.crash.lane import Lane, Struck
+from tests.crash.lane import Case, Lane, Struck
 from tests.crash.nursery import Fate
+from tests.crash.points import Point
 from tests.crash.victim import KILL, NOTHING, Order
 from tests.interleaving.stage import CLEAR
 from tests.publish.outbox_world import everything_on, first_occurrences, message_id
@@ -37,7 +38,7 @@ class DrainScene:
         return len(self.good) + 1 - len(lane.world.unsent())
 
 
-def points_of(lane: Lane, kafka: Kafka, order: Order) -> list[str]:
+def points_of(lane: Lane, kafka: Kafka, order: Order) -> list[Point]:
     """Those that one undisturbed drain meets."""
     DrainScene(lane)
     fate = lane.fork(
@@ -48,10 +49,10 @@ def points_of(lane: Lane, kafka: Kafka, order: Order) -> list[str]:
     return fate.points
 
 
-def case(kafka: Kafka, order: Order) -> Callable[[Lane, int], Struck]:
+def case(kafka: Kafka, order: Order) -> Case:
     """One point of a drain, struck the way the order says."""
 
-    def strike(lane: Lane, at: int) -> Struck:
+    def strike(lane: Lane, at: Point) -> Struck:
         scene = DrainScene(lane)
         run_id = str(uuid4())
         fate = lane.fork(
@@ -65,7 +66,7 @@ def case(kafka: Kafka, order: Order) -> Callable[[Lane, int], Struck]:
             violations.append(f"O2: the next drain reports {report}, {marked} were marked before")
         if lane.world.unsent() != [scene.bad]:
             violations.append(f"O2: unsent in the end: {lane.world.unsent()}")
-        return Struck(at, fate.struck or "not reached", violations, seconds)
+        return Struck(at, fate.struck, violations, seconds)
 
     return strike
 
@@ -74,7 +75,7 @@ def _told(fate: Fate, order: Order, marked: int) -> list[str]:
     if fate.error:
         return [fate.error]
     if order.strike == KILL:
-        return [] if fate.status == -9 or fate.struck is None else ["it survived SIGKILL"]
+        return [] if fate.status == -9 or not fate.struck else ["it survived SIGKILL"]
     assert fate.report
     found = (fate.report["outcome"], fate.report["PublishedCount"])
     if found[0] in {"completed", "failed"} and found[1] == marked:

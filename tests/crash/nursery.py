@@ -5,6 +5,7 @@ Engine and producer are made after the fork. `python -m tests.crash.nursery` is 
 dead or done.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.crash.points import Point
 from tests.crash.victim import Order, live, order_of, values_of
 
 ROOT = Path(__file__).parents[2]
@@ -25,9 +27,9 @@ class Fate:
     """What became of a victim: `status` as `os.waitstatus_to_exitcode` has it."""
 
     status: int
-    struck: str | None
+    struck: bool
     report: dict[str, Any] | None
-    points: list[str]
+    points: list[Point]
     error: str | None
 
 
@@ -60,15 +62,16 @@ class Nursery:
         said = json.loads(self._process.stdout.readline())
         return Fate(
             status=said["status"],
-            struck=said.get("struck"),
+            struck=said.get("struck", False),
             report=said.get("report"),
-            points=said.get("points", []),
+            points=[Point(*point) for point in said.get("points", [])],
             error=said.get("error"),
         )
 
 
 def main() -> None:
     """Fork a victim per line."""
+    gc.freeze()  # what is here now stays shared with all of them
     for line in sys.stdin:
         print(json.dumps(_fate(order_of(json.loads(line)))), flush=True)  # noqa: T201
 

@@ -6,7 +6,10 @@ They are met, not listed: a statement that is added to the product later is a po
 import os
 import re
 import signal
+import threading
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg2
@@ -15,31 +18,49 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from sqlalchemy import Connection, Engine, event
 
 from app import kafka
+from tests.interleaving.actor import backend_of
 
-Strike = Callable[[str], None]
-"""What happens at the chosen point; told its name."""
+Strike = Callable[[int], None]
+"""What happens at the chosen point; told the backend that works for the process there."""
+
 
 _WORDS = re.compile(r"\s*((?:EXECUTE|PREPARE) \w+|\w+)")
 _TABLE = re.compile(r"calendar\.(\w+)")
 
 
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The so-many-eth time that a process comes to a place."""
+
+    place: str
+    time: int
+
+
+NOWHERE = Point("", 0)
+
+
 class Points:
-    """Counts the points as they are met; at the `chosen` one (from 1 on) it strikes, once."""
+    """Notes the points as they are met; at the `chosen` one it strikes, once."""
 
-    def __init__(self, chosen: int, strike: Strike) -> None:
-        self.met: list[str] = []
-        self.backend = 0
-        """The last one that worked for this process."""
+    def __init__(self, chosen: Point, strike: Strike) -> None:
+        self.met: list[Point] = []
+        self._times: Counter[str] = Counter()
         self._chosen, self._strike = chosen, strike
+        self._backend = 0
+        self._lock = threading.Lock()
 
-    def reach(self, name: str) -> None:
-        """The process has come to this point."""
-        self.met.append(name)
-        if len(self.met) == self._chosen:
-            self._strike(name)
+    def reach(self, place: str, backend: int | None = None) -> None:
+        """The process has come to a place, with this backend at work or the one before."""
+        with self._lock:
+            self._times[place] += 1
+            self._backend = backend or self._backend
+            point = Point(place, self._times[place])
+            self.met.append(point)
+        if point == self._chosen:
+            self._strike(backend or self._backend)
 
 
-def die(_name: str) -> None:
+def die() -> None:
     """As the kernel's out-of-memory killer does it."""
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -56,11 +77,10 @@ def watch_engine(engine: Engine, points: Points) -> None:
     """Before and after each statement, commit and rollback."""
 
     def before(connection: Connection, _cursor: object, statement: str, *_more: object) -> None:
-        points.backend = connection.connection.dbapi_connection.info.backend_pid  # type: ignore[union-attr]
-        points.reach(f"before {_named(statement)}")
+        points.reach(f"before {_named(statement)}", backend_of(connection))
 
-    def after(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
-        points.reach(f"after {_named(statement)}")
+    def after(connection: Connection, _cursor: object, statement: str, *_more: object) -> None:
+        points.reach(f"after {_named(statement)}", backend_of(connection))
 
     event.listen(engine, "before_cursor_execute", before)
     event.listen(engine, "after_cursor_execute", after)
@@ -77,10 +97,9 @@ def _end(name: str, end: Callable[[Any], None], points: Points) -> Callable[[Any
         if info.transaction_status == TRANSACTION_STATUS_IDLE:
             end(connection)
             return
-        points.backend = info.backend_pid
-        points.reach(f"before {name}")
+        points.reach(f"before {name}", info.backend_pid)
         end(connection)
-        points.reach(f"after {name}")
+        points.reach(f"after {name}", info.backend_pid)
 
     return watched
 

@@ -1,7 +1,7 @@
 """The process that dies: it runs the product's real cycle or drain, watched at every point."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 import psycopg2
@@ -12,7 +12,7 @@ from app.expire import run_cycle
 from app.publish import DrainOptions, drain
 from app.report import CycleOptions
 from app.settings import KafkaSettings
-from tests.crash.points import Points, die, terminate, watch_engine, watch_kafka
+from tests.crash.points import NOWHERE, Point, Points, die, terminate, watch_engine, watch_kafka
 from tests.interleaving import plants
 
 KILL, TERMINATE, NOTHING = "kill", "terminate", "nothing"
@@ -28,7 +28,7 @@ class Order:
     bootstrap: str = ""
     connections: int = 1
     strike: str = NOTHING
-    at: int = 0
+    at: Point = NOWHERE
     plant: str = ""
 
 
@@ -37,12 +37,12 @@ def live(order: Order, say: Callable[[dict[str, Any]], None]) -> None:
     if order.plant:
         getattr(plants, order.plant)(setattr)
 
-    def strike(name: str) -> None:
-        say({"struck": name})
+    def strike(backend: int) -> None:
+        say({"struck": True})
         if order.strike == KILL:
-            die(name)
+            die()
         try:
-            terminate(order.url, points.backend)
+            terminate(order.url, backend)
         except psycopg2.Error as error:  # ours, not the product's: it must not be taken for one
             say({"error": f"the neighbour could not strike: {error}"})
 
@@ -59,12 +59,12 @@ def live(order: Order, say: Callable[[dict[str, Any]], None]) -> None:
         watch_kafka(points)
         ended = drain(engine, sender, DrainOptions(), order.run_id)
         told = {"outcome": ended.outcome, **ended.result()}
-    say({"report": told, "points": points.met})
+    say({"report": told, "points": [astuple(point) for point in points.met]})
 
 
 def order_of(values: dict[str, Any]) -> Order:
     """An order as it came over a pipe."""
-    return Order(**values)
+    return Order(**{**values, "at": Point(**values["at"])})
 
 
 def values_of(order: Order) -> dict[str, Any]:

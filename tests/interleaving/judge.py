@@ -16,7 +16,7 @@ from tests.interleaving.model import Model, Refused
 from tests.interleaving.roles import Role, Scene
 from tests.interleaving.rows import Rows, differences
 from tests.interleaving.schedule import Event, Went
-from tests.interleaving.step import CLAIM, COUNT, ENDS, OPEN, Kind
+from tests.interleaving.step import CLAIM, COUNT, ENDS, Kind
 
 REMINDER_REFUSED = Failure(
     "CheckViolation: no_pending_reminder_on_cancelled_event", sqlstate="23514"
@@ -97,7 +97,7 @@ class Judge:
     def _cycle(self, name: str, event: Event) -> None:
         """C2, C6: it takes what is overdue and free, and counts what it had to pass over."""
         cycle, step = self.cycles[name], event.step
-        if step.label == OPEN:
+        if step.label not in {CLAIM, COUNT} and step.kind is not Kind.COMMIT:
             return
         as_of = cycle.as_of = cycle.as_of or self.as_of(self.scene.run_id(name))
         if step.label == CLAIM and not cycle.claimed:

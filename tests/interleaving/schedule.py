@@ -72,6 +72,8 @@ class Schedule:
 
     def _play(self, choose: Choose, watch: Callable[[Event], None]) -> None:
         self._settle()
+        for actor in self.actors:
+            actor.passed.clear()
         while ready := self._ready():
             actor = choose(ready)
             step = actor.at

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from app.kafka import Sender
 from dev.servers.kafka import Kafka
 from dev.servers.mock_kafka import MockKafka
-from tests.publish.outbox_world import QUICK, OutboxWorld, new_topic, sender_to
+from tests.publish.outbox_world import HASTY, QUICK, OutboxWorld, new_topic, sender_to
 
 MOCKED = "mocked"
 OTHER = "other"
@@ -56,7 +56,15 @@ def mocked(engine: Engine) -> OutboxWorld:
 
 @pytest.fixture
 def quick(mock: MockKafka) -> Iterator[Sender]:
-    """A sender to the failing broker that gives up after a second, not after eight."""
+    """A sender to the failing broker, of a topic's absence soon convinced."""
     made = sender_to(mock.bootstrap, QUICK)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def hasty(mock: MockKafka) -> Iterator[Sender]:
+    """A sender to the failing broker that gives up after 1.5 seconds, not after eight."""
+    made = sender_to(mock.bootstrap, HASTY)
     yield made
     made.close()

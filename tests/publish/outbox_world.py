@@ -26,8 +26,10 @@ from tests.world import World
 
 MARK = "mark"
 NO_OPTIONS: Mapping[str, str] = {}
-QUICK = {"delivery.timeout.ms": "1500", "topic.metadata.propagation.max.ms": "300"}
-"""A sender that gives up soon, for brokers that never answer; its first message takes 0.5 s."""
+QUICK = {"topic.metadata.propagation.max.ms": "300"}
+"""Soon believes that a topic does not exist."""
+HASTY = {**QUICK, "delivery.timeout.ms": "1500"}
+"""Gives up soon, for brokers that never answer; a producer's first message takes 0.5 s."""
 
 
 class OutboxWorld(World):

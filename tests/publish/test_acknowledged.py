@@ -10,7 +10,7 @@ from dev.servers.kafka import Kafka
 from dev.servers.mock_kafka import INIT_PRODUCER_ID, MockKafka
 from tests.publish.conftest import MOCKED, OTHER, PARTITIONS
 from tests.publish.outbox_world import (
-    QUICK,
+    HASTY,
     OutboxWorld,
     everything_on,
     first_occurrences,
@@ -31,12 +31,12 @@ def assert_all_out_in_order(outbox: OutboxWorld, sent: list[UUID], bootstrap: st
 
 
 def test_o2_o4_a_broker_that_is_down_publishes_nothing_and_spends_no_try(
-    mocked: OutboxWorld, quick: Sender, mock: MockKafka
+    mocked: OutboxWorld, hasty: Sender, mock: MockKafka
 ) -> None:
     sent = mocked.add_all(KEYS)
     mock.down()
     for _ in range(2):
-        report = mocked.drain(quick)
+        report = mocked.drain(hasty)
         assert (report.outcome, report.published, report.refused) == ("failed", 0, 0)
         assert (
             report.detail == "Kafka did not acknowledge: _MSG_TIMED_OUT: Local: Message timed out."
@@ -48,14 +48,14 @@ def test_o2_o4_a_broker_that_is_down_publishes_nothing_and_spends_no_try(
         row = mocked.row(name)
         assert (row["attempts"], row["last_error"], row["last_attempt_at"]) == (0, None, None)
     mock.up()
-    assert mocked.drain(quick).published == len(sent)
+    assert mocked.drain(hasty).published == len(sent)
     assert_all_out_in_order(mocked, sent, mock.bootstrap)
 
 
 def test_o2_what_a_frozen_broker_took_without_a_word_is_sent_again(
     outbox: OutboxWorld, broker: Kafka
 ) -> None:
-    sender = sender_to(broker.bootstrap, QUICK)
+    sender = sender_to(broker.bootstrap, HASTY)
     key = "k"
     sent = [outbox.add(key)]
     assert outbox.drain(sender).published == 1
@@ -73,19 +73,19 @@ def test_o2_what_a_frozen_broker_took_without_a_word_is_sent_again(
 
 
 def test_o2_too_few_replicas_publish_nothing_until_they_are_back(
-    mocked: OutboxWorld, quick: Sender, mock: MockKafka
+    mocked: OutboxWorld, hasty: Sender, mock: MockKafka
 ) -> None:
     """The client repeats the attempt by itself; what stays unanswered stays unsent."""
     first = mocked.add("a")
     mock.fail(KafkaError.NOT_ENOUGH_REPLICAS)
-    assert mocked.drain(quick).published == 1
+    assert mocked.drain(hasty).published == 1
     second = mocked.add("a")
     mock.fail(*[KafkaError.NOT_ENOUGH_REPLICAS] * 1000)
-    assert mocked.drain(quick).outcome == "failed"
+    assert mocked.drain(hasty).outcome == "failed"
     row = mocked.row(second)
     assert (row["published_at"], row["attempts"]) == (None, 0)
     mend(mock)
-    assert mocked.drain(quick).published == 1
+    assert mocked.drain(hasty).published == 1
     assert first_occurrences(everything_on(mock.bootstrap, MOCKED), "a") == [first, second]
 
 
@@ -98,34 +98,34 @@ def test_o2_too_few_replicas_publish_nothing_until_they_are_back(
     ],
 )
 def test_o2_a_producer_that_broke_for_good_is_replaced(
-    mocked: OutboxWorld, quick: Sender, mock: MockKafka, code: int
+    mocked: OutboxWorld, hasty: Sender, mock: MockKafka, code: int
 ) -> None:
     sent = mocked.add_all(KEYS)
     mock.fail(code)
-    report = mocked.drain(quick)
+    report = mocked.drain(hasty)
     assert (report.outcome, report.published, report.refused) == ("failed", 0, 0)
     assert (report.detail or "").startswith("Kafka did not acknowledge: ")
     assert mocked.unsent() == sent
-    assert mocked.drain(quick).published == len(sent)
+    assert mocked.drain(hasty).published == len(sent)
     assert_all_out_in_order(mocked, sent, mock.bootstrap)
 
 
 def test_o2_a_fatal_error_leaves_no_acknowledged_half_unmarked(
-    mocked: OutboxWorld, quick: Sender, mock: MockKafka
+    mocked: OutboxWorld, hasty: Sender, mock: MockKafka
 ) -> None:
     """Two requests under way: one is acknowledged, the other breaks the producer."""
     for topic in (MOCKED, OTHER):
         mocked.add(topic=topic)
-    mocked.drain(quick)
+    mocked.drain(hasty)
     for number in range(10):
         mocked.add(topic=(MOCKED, OTHER)[number % 2])
     mock.round_trip(200)
     mock.fail(KafkaError.NO_ERROR, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)
-    report = mocked.drain(quick)
+    report = mocked.drain(hasty)
     mock.round_trip(0)
     assert (report.outcome, report.published) == ("failed", 5)
     assert len({mocked.row(name)["topic"] for name in mocked.unsent()}) == 1
-    assert mocked.drain(quick).published == 5
+    assert mocked.drain(hasty).published == 5
     for topic in (MOCKED, OTHER):
         records = everything_on(mock.bootstrap, topic)
         assert len(records) == len({message_id(record) for record in records}) == 6
@@ -136,7 +136,7 @@ def test_o2_a_sender_survives_a_broker_that_forgot_everything(
 ) -> None:
     """After a restart of the in-memory broker the old producer's sequence is worth nothing."""
     broker.topics = {outbox.topic: PARTITIONS}
-    sender = sender_to(broker.bootstrap, QUICK)
+    sender = sender_to(broker.bootstrap, HASTY)
     outbox.add("k")
     assert outbox.drain(sender).published == 1
     broker.restart()
@@ -148,14 +148,14 @@ def test_o2_a_sender_survives_a_broker_that_forgot_everything(
 
 
 def test_o2_without_a_producer_id_nothing_is_sent(
-    mocked: OutboxWorld, quick: Sender, mock: MockKafka
+    mocked: OutboxWorld, hasty: Sender, mock: MockKafka
 ) -> None:
     """Idempotence is not given up when the broker does not grant it."""
     name = mocked.add()
     mock.fail(*[KafkaError.COORDINATOR_NOT_AVAILABLE] * 1000, api=INIT_PRODUCER_ID)
-    assert mocked.drain(quick).outcome == "failed"
+    assert mocked.drain(hasty).outcome == "failed"
     assert mocked.unsent() == [name]
     assert everything_on(mock.bootstrap, MOCKED) == []
     mend(mock)
-    assert mocked.drain(quick).published == 1
+    assert mocked.drain(hasty).published == 1
     assert list(map(message_id, everything_on(mock.bootstrap, MOCKED))) == [name]

@@ -61,7 +61,10 @@ def test_o3_what_had_to_wait_for_another_publisher_goes_out_in_the_same_drain(
     mocked: OutboxWorld, quick: Sender
 ) -> None:
     held, *_ = mocked.add_all(["a", "a", "b"])
-    with holding(mocked.engine, LOCK, id=held) as other, gate(mocked.engine, "UPDATE") as mark:
+    with (
+        holding(mocked.engine, LOCK, id=held) as other,
+        gate(mocked.engine, "SET published_at") as mark,
+    ):
         drain = Neighbour(lambda: mocked.drain(quick))
         mark.wait_reached()
         other.rollback()
