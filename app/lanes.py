@@ -41,8 +41,13 @@ class Lanes:
 
     def run(self, count: int) -> None:
         """Work on so many connections until the agenda is over; then count who was passed over."""
-        with self.engine.connect() as beside, ThreadPoolExecutor(count, "lane") as threads:
-            running = [threads.submit(self.work, number) for number in range(count)]
+        with (
+            self.engine.connect() as beside,
+            self.engine.connect() as first,
+            ThreadPoolExecutor(count, "lane") as threads,
+        ):
+            running = [threads.submit(self.work, first)]
+            running += [threads.submit(self.further_lane) for _ in range(count - 1)]
             try:
                 while wait(running, LOOK_AT_THE_BRAKE_SECONDS).not_done:
                     self.obey_the_brake(beside)
@@ -66,26 +71,24 @@ class Lanes:
             self.report.detail = pulled.sentence
             self.agenda.end(Outcome.STOPPED)
 
-    def work(self, number: int) -> None:
-        """One connection's lane: item by item; when it breaks, all lanes end after their item.
-
-        Only the first must be had: when the server has no connection left for another, the cycle
-        is slower, not failed.
-        """
+    def further_lane(self) -> None:
+        """A lane that need not be: without a connection for it the cycle is slower, not failed."""
         try:
-            try:
-                opened = self.engine.connect()
-            except SQLAlchemyError as error:
-                if number == 0:
-                    raise
-                self.report.detail = f"fewer lanes than asked for: {errors.sentence(error)}"
-                return
-            with opened as connection:
-                for statement in (claims.CLAIM_NEXT, claims.CLAIM_ONE, endings.SAVE_ENDING):
-                    statement.prepare(connection)
-                connection.rollback()
-                while self.take_turn(connection):
-                    pass
+            opened = self.engine.connect()
+        except SQLAlchemyError as error:
+            self.report.detail = f"fewer lanes than asked for: {errors.sentence(error)}"
+            return
+        with opened as connection:
+            self.work(connection)
+
+    def work(self, connection: Connection) -> None:
+        """One connection's lane: item by item; when it breaks, all lanes end after their item."""
+        try:
+            for statement in (claims.CLAIM_NEXT, claims.CLAIM_ONE, endings.SAVE_ENDING):
+                statement.prepare(connection)
+            connection.rollback()
+            while self.take_turn(connection):
+                pass
         except BaseException:
             self.agenda.end(Outcome.FAILED)
             raise

@@ -9,6 +9,7 @@ from typing import Any
 
 from celery.exceptions import InvalidTaskError
 from celery.worker.strategy import default
+from kombu.exceptions import OperationalError
 from kombu.transport import redis
 
 from app.telemetry import logs
@@ -28,9 +29,17 @@ class Channel(redis.Channel):
 
 
 class Transport(redis.Transport):
-    """Redis as the broker, on that channel."""
+    """Redis as the broker, on that channel.
+
+    Kombu tells some lost connections by an error of its own, which the worker would take for the
+    end: a broker that dies while the worker says hello to its neighbours would end it.
+    """
 
     Channel = Channel
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.connection_errors = (*self.connection_errors, OperationalError)
 
 
 def strategy(task: Any, app: Any, consumer: Any, **options: Any) -> Callable[..., Any]:

@@ -6,8 +6,9 @@ hashes, and PostgreSQL compares them on its disk. The role must be allowed to ma
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -19,8 +20,7 @@ RECORDS = "pg_temp.topic_records"
 BEGINNINGS = "pg_temp.topic_beginnings"
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRecord:
+class TopicRecord(NamedTuple):
     """A record that carries our header `message-id`, without its content."""
 
     topic: str
@@ -57,8 +57,8 @@ def gathering(connection: Connection) -> Iterator[datetime]:
 
 def add(connection: Connection, records: Sequence[TopicRecord]) -> None:
     """One batch of them."""
-    columns = zip(*map(astuple, records), strict=True)
-    values = {f"c{number}": list(column) for number, column in enumerate(columns)}
+    columns = enumerate(zip(*records, strict=True))
+    values = {f"c{number}": list(column) for number, column in columns}
     with connection.begin():
         connection.execute(_ADD, values)
 
