@@ -28,6 +28,7 @@ from app.store.audit_topics import Beginning, TopicRecord
 OUR_HEADER = "message-id"
 BATCH = 5_000
 """So many hashes are in memory before they go to the database."""
+POLLED = 500  # records at most that the client hands over at once, content and all
 SECONDS = 10.0  # for an answer about topics
 PATIENCE = 30.0  # for the next record
 SKEW = timedelta(minutes=1)
@@ -115,7 +116,7 @@ class Reading:
         """Poll until every partition has ended."""
         left, patience = set(self.ends), time.monotonic() + PATIENCE
         while left:
-            messages = consumer.consume(500, 0.5)
+            messages = consumer.consume(POLLED, 0.5)
             if messages:
                 patience = time.monotonic() + PATIENCE
             elif time.monotonic() > patience:

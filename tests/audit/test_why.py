@@ -122,10 +122,13 @@ def test_a_status_that_the_law_does_not_know(lawful: LawfulWorld) -> None:
     assert said.startswith("It is NoShow, since ")
 
 
-def test_expired_says_since_when_by_which_run_and_where_its_messages_are(world: World) -> None:
-    made = world.appointment()
+def test_expired_says_since_when_by_which_run_and_where_its_messages_are(
+    world: World, stranger: Engine
+) -> None:
+    made, other = world.appointment(), world.appointment(expires_in=MINUTE)
     report = world.run("the-run")
-    answer, said = ask(world, made.appointment)
+    with holding(stranger, PARTS["slot"], **ids(other)):
+        answer, said = ask(world, made.appointment)
     assert answer.verdict is Verdict.ENDED
     assert f"It is Expired since {report.as_of:%Y-%m-%d %H:%M:%S} UTC" in said
     assert "by run the-run." in said
@@ -423,16 +426,26 @@ def test_s3_a_backlog_before_it_is_counted_in_cycles(world: World) -> None:
 def test_a_lock_that_is_let_go_while_it_is_looked_up_is_tried_again(
     world: World, stranger: Engine
 ) -> None:
-    made = world.appointment()
-    successful_cycle(world)
+    """And meanwhile the parts that are free stay free."""
+    made = world.appointment(event_status="Completed")
     with stranger.connect() as connection:
         connection.execute(text(PARTS["slot"]), ids(made))
         with gate(world.engine, "pg_locks") as before_the_look:
             asked = Neighbour(lambda: diagnose(world.engine, made.appointment, OPTIONS))
             before_the_look.wait_reached()
+            connection.execute(text(PARTS["appointment"] + " NOWAIT"), ids(made))
             connection.rollback()
             before_the_look.release()
-            assert asked.result().verdict is Verdict.NEXT_CYCLE
+            answer = asked.result()
+    assert answer.verdict is Verdict.POISON
+    assert answer.objection == "event: found Completed, wanted Scheduled"
+
+
+def test_a_reminder_that_was_sent_is_no_obstacle(world: World, stranger: Engine) -> None:
+    made = world.appointment(reminders=("Sent",))
+    successful_cycle(world)
+    with holding(stranger, "SELECT FROM calendar.event_reminders FOR UPDATE"):
+        assert ask(world, made.appointment)[0].verdict is Verdict.NEXT_CYCLE
 
 
 def test_confirmed_while_it_is_asked_is_no_poison(world: World) -> None:
