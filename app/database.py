@@ -9,17 +9,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from psycopg2 import extensions
 from psycopg2.extras import register_uuid
-from sqlalchemy import Connection, CursorResult, Engine, create_engine, event
+from sqlalchemy import Connection, CursorResult, Engine, create_engine, event, text
 from sqlalchemy.engine import URL
+
+from app.socket_timeout import TimedConnection
 
 LOCK_TIMEOUT = "2s"
 STATEMENT_TIMEOUT = "10s"
 IDLE_IN_TRANSACTION_TIMEOUT = "20s"
 CLIENT_CHECK = "500ms"
+ANSWER_SECONDS = 5.0
+"""The server's limits are its own; so long after them a missing answer will never come."""
 
 SESSION = {
     "timezone": "UTC",
@@ -42,8 +46,10 @@ TRANSPORT = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
-    "tcp_user_timeout": 15_000,  # milliseconds: a half-open connection ends, instead of a hang
+    "tcp_user_timeout": 15_000,  # milliseconds: bytes that nobody acknowledges
 }
+
+_LIMIT_IN_FORCE = "SELECT extract(epoch FROM current_setting('statement_timeout')::interval)::float"
 
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
@@ -65,7 +71,7 @@ def engine(url: URL, connections: int = 5) -> Engine:
             hide_parameters=True,  # D5: no parameter ever reaches a log
             connect_args=connect_arguments(url),
         )
-        event.listen(made, "connect", _read_types)
+        event.listen(made, "connect", _set_up)
         _engines[key] = made
     return _engines[key]
 
@@ -75,14 +81,34 @@ def connect_arguments(url: URL) -> dict[str, Any]:
     ours = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
     theirs = str(url.query.get("options", ""))
     chosen = {"application_name": "calendar", **TRANSPORT, "options": f"{ours} {theirs}".strip()}
-    return {name: v for name, v in chosen.items() if name == "options" or name not in url.query}
+    kept = {name: v for name, v in chosen.items() if name == "options" or name not in url.query}
+    return {**kept, "connection_factory": TimedConnection}
 
 
-def _read_types(connection: extensions.connection, _record: object) -> None:
+def _set_up(connection: TimedConnection, _record: object) -> None:
     """Values as Python's types, on our connections only: the process may not be ours alone."""
     register_uuid(conn_or_curs=connection)  # type: ignore[no-untyped-call]
     extensions.register_type(_INSTANT, connection)
     extensions.register_type(_INSTANTS, connection)
+    _follow(connection)
+    connection.rollback()  # a transaction, and its now(), begin with its user's first statement
+
+
+def allow(connection: Connection, statement_timeout: str) -> None:
+    """Let this transaction's statements take so long, in PostgreSQL's notation."""
+    connection.execute(
+        text("SELECT set_config('statement_timeout', :limit, true)"), {"limit": statement_timeout}
+    )
+    _follow(cast("TimedConnection", connection.connection.dbapi_connection))
+
+
+def _follow(connection: TimedConnection) -> None:
+    """Wait as long as the server may work, which the operator can set, and a little more."""
+    connection.seconds = ANSWER_SECONDS * 2
+    with connection.cursor() as cursor:
+        cursor.execute(_LIMIT_IN_FORCE)
+        for (limit,) in cursor:
+            connection.seconds = limit + ANSWER_SECONDS if limit else None
 
 
 def _instant(value: str | bytes | None, cursor: extensions.cursor) -> Any:

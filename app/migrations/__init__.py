@@ -6,6 +6,8 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, text
 
+from app import database
+
 SCHEMA = "calendar"
 _ADVISORY_KEY = 4_015_880_611  # any constant: two migrators of one database take turns on it
 
@@ -35,7 +37,7 @@ def revision(engine: Engine) -> str | None:
 
 def take_turns(connection: Connection) -> None:
     """Wait for another migrator; then never queue long behind a busy table (readers would too)."""
-    connection.execute(text("SET LOCAL statement_timeout = '10min'"))
+    database.allow(connection, "10min")
     connection.execute(text("SET LOCAL lock_timeout = 0"))
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_KEY})
     connection.execute(text("SET LOCAL lock_timeout = '5s'"))

@@ -10,14 +10,17 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, Row, text
 
+from app import database
+
 EXACT_UP_TO = 100_000
 """Beyond it the rows looked at are PostgreSQL's own estimate: counting would cost like a check."""
 _FETCH = 1000  # rows that one FETCH brings: what the audit holds at any time
 
+_LIMIT = "30min"
+"""A check reads whole tables by design: the ten seconds of the product's own statements would
+end it at a few million rows. Still a bound (S5), and each FETCH has it for itself."""
+
 _SETTINGS = {
-    # A check reads whole tables by design: the ten seconds of the product's own statements would
-    # end it at a few million rows. Still a bound (S5), and each FETCH has it for itself.
-    "statement_timeout": "30min",
     # What keeps a cycle on its indexes would keep a whole table's join off its hash.
     "enable_seqscan": "on",
     "enable_bitmapscan": "on",
@@ -87,6 +90,7 @@ def snapshot(connection: Connection) -> Iterator[Connection]:
     """
     with connection.begin():
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"))
+        database.allow(connection, _LIMIT)
         connection.execute(_SET_LOCAL, _SETTINGS)
         yield connection
 

@@ -38,3 +38,7 @@ class Hold:
     def release(self) -> None:
         """Let them go on."""
         self._world.execute("DELETE FROM calendar.hold")
+
+    def again(self) -> None:
+        """Hold what comes from now on."""
+        self._world.execute("INSERT INTO calendar.hold VALUES (true)")
