@@ -20,7 +20,7 @@ BURST = 12
 def kafka_down(stage: Stage) -> None:
     """Messages wait, and spend no tries."""
     with stage.kafka_away():
-        stage.pace.hold(full=300, short=10)
+        stage.pace.hold(full=150, short=10)
 
 
 @fault(
@@ -40,7 +40,7 @@ def kafka_frozen(stage: Stage) -> None:
     """What was sent may yet be written, after it was given up."""
     stage.kafka.freeze()
     try:
-        stage.pace.hold(full=120, short=10)
+        stage.pace.hold(full=60, short=10)
     finally:
         stage.kafka.thaw()
 

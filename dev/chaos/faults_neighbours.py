@@ -16,7 +16,7 @@ def _hold(stage: Stage, sql: str) -> None:
     with stage.judges.connect() as neighbour:
         if not records.rows(neighbour, sql):
             raise LookupError("the load has left nothing to hold")
-        stage.pace.hold(full=600, short=6)
+        stage.pace.hold(full=90, short=6)
 
 
 @fault(
@@ -48,4 +48,4 @@ def old_snapshot(stage: Stage) -> None:
     """Dead rows pile up where the product looks first."""
     with records.snapshot(stage.judges) as neighbour:
         records.rows(neighbour, "SELECT count(*) FROM calendar.outbox_messages")
-        stage.pace.hold(full=1800, short=6)
+        stage.pace.hold(full=180, short=6)

@@ -39,7 +39,7 @@ def workers_killed(stage: Stage) -> None:
 def worker_frozen(stage: Stage) -> None:
     """It wakes in the middle of what others have long done."""
     with stage.product.frozen(stage.random.choice(WORKERS)):
-        stage.pace.hold(full=90, short=6)
+        stage.pace.hold(full=60, short=6)
 
 
 @fault("two-beats", does="a second beat runs beside the first", undone="it is stopped")
@@ -47,7 +47,7 @@ def two_beats(stage: Stage) -> None:
     """Every tick comes twice."""
     stage.product.start("beat-2")
     try:
-        stage.pace.hold(full=120, short=5)
+        stage.pace.hold(full=40, short=5)
     finally:
         stage.product.stop("beat-2")
 
@@ -85,7 +85,7 @@ def _in_another_time(stage: Stage, seconds: int) -> None:
     shutil.copyfile(Path(skewed_clock.__file__), path / "sitecustomize.py")
     stage.product.start("worker-c", PYTHONPATH=str(path), CHAOS_CLOCK_SHIFT=str(seconds))
     try:
-        stage.pace.hold(full=120, short=5)
+        stage.pace.hold(full=40, short=5)
     finally:
         stage.product.stop("worker-c")
 

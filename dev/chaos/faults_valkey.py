@@ -26,7 +26,7 @@ def valkey_down(stage: Stage) -> None:
     """Nothing ticks."""
     stage.valkey.kill()
     try:
-        stage.pace.hold(full=180, short=5)
+        stage.pace.hold(full=60, short=5)
     finally:
         stage.valkey.start()
 
@@ -36,6 +36,6 @@ def valkey_frozen(stage: Stage) -> None:
     """Connections stay open and nothing answers."""
     stage.valkey.freeze()
     try:
-        stage.pace.hold(full=80, short=5)
+        stage.pace.hold(full=40, short=5)
     finally:
         stage.valkey.thaw()
