@@ -12,6 +12,7 @@ from typing import Literal
 from uuid import UUID
 
 from app.store.failures import Failure
+from app.store.runs import Job
 
 STILL_RUNNING = "the previous run is still at work on this instance"
 SlotOutcome = Literal["released", "expired"]
@@ -41,6 +42,8 @@ class AppointmentExpired:
     calendar_event_id: UUID
     tenant_id: UUID
     slot_outcome: SlotOutcome
+    late_seconds: float
+    """From its PendingExpiresAt until the commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,13 @@ class CycleEnded:
     result: dict[str, int]
     failed: int
     detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesPublished:
+    """Kafka has acknowledged messages that were written so many seconds ago."""
+
+    seconds: list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,7 @@ class DrainEnded:
 class TickSkipped:
     """A tick did nothing, and why: its predecessor is at work (S1), or the brake is on."""
 
-    job: str
+    job: Job
     reason: str
 
 
@@ -95,6 +105,7 @@ Fact = (
     | AppointmentExpired
     | ItemFailed
     | CycleEnded
+    | MessagesPublished
     | MessageRefused
     | DrainEnded
     | TickSkipped

@@ -4,6 +4,7 @@ An item's way: claim -> the law -> write -> commit; two statements, one transact
 that items share no fate and their commits share the disk's flushes.
 """
 
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -38,6 +39,7 @@ class Lanes:
     unkept: list[UUID] = field(default_factory=list)
     held: list[UUID] = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
+    began: float = field(default_factory=time.monotonic)
 
     def run(self, count: int) -> None:
         """Work on so many connections until the agenda is over; then count who was passed over."""
@@ -123,7 +125,7 @@ class Lanes:
             self.fail(connection, appointment_id, errors.failure(error))
         else:
             turn.expired = True
-            self.expired(ending)
+            self.expired(ending, claim.position.pending_expires_at)
 
     def claim(self, connection: Connection, turn: Turn) -> claims.Claim | None:
         """Lock the turn's appointment with all its parts; None: not this time."""
@@ -158,7 +160,11 @@ class Lanes:
             self.report.failed += 1
         self.tell(facts.ItemFailed(appointment_id, failure))
 
-    def expired(self, ending: Ending) -> None:
+    def late_seconds(self, deadline: datetime) -> float:
+        """How long ago it was: by PostgreSQL's clock at `AsOf`, carried on by ours."""
+        return (self.as_of - deadline).total_seconds() + time.monotonic() - self.began
+
+    def expired(self, ending: Ending, deadline: datetime) -> None:
         """Count and tell, after the commit."""
         released = ending.slot.status == SlotStatus.AVAILABLE
         with self.lock:
@@ -173,5 +179,6 @@ class Lanes:
                 calendar_event_id=ending.event.id,
                 tenant_id=ending.appointment.tenant_id,
                 slot_outcome="released" if released else "expired",
+                late_seconds=self.late_seconds(deadline),
             )
         )

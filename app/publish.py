@@ -114,7 +114,8 @@ def _keep(engine: Engine, report: DrainReport) -> None:
 class Marked:
     """What one batch wrote, true once it is committed."""
 
-    published: int
+    published: list[float]
+    """How old each one is, in seconds."""
     refusals: list[facts.MessageRefused]
 
 
@@ -205,9 +206,8 @@ class _Drain:
 
     def mark(self, connection: Connection, tried: Sequence[tuple[outbox.Row, Verdict]]) -> Marked:
         """Each row by its own verdict (O2)."""
-        published = [row.id for row, verdict in tried if verdict.answer is Answer.ACKNOWLEDGED]
-        if published:
-            outbox.mark_published(connection, published)
+        acknowledged = [row.id for row, verdict in tried if verdict.answer is Answer.ACKNOWLEDGED]
+        published = outbox.mark_published(connection, acknowledged) if acknowledged else []
         refusals = []
         for row, verdict in tried:
             if verdict.answer is Answer.REFUSED and not verdict.shared:  # maybe a neighbour's fault
@@ -217,11 +217,13 @@ class _Drain:
                         row.message_id, row.topic, verdict.error, row.attempts + 1, last
                     )
                 )
-        return Marked(len(published), refusals)
+        return Marked(published, refusals)
 
     def count(self, marked: Marked) -> None:
         """Count and tell, after the commit."""
-        self.report.published += marked.published
+        self.report.published += len(marked.published)
+        if marked.published:
+            self.tell(facts.MessagesPublished(marked.published))
         self.report.refused += len(marked.refusals)
         for refusal in marked.refusals:
             self.report.set_aside += refusal.set_aside

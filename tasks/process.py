@@ -1,6 +1,5 @@
 """The life of a worker's processes: start, stop, and what may not cross a fork."""
 
-import os
 import sys
 from typing import Any
 
@@ -69,12 +68,9 @@ def stop(**_signal: Any) -> None:
 
 
 @signals.worker_process_shutdown.connect(weak=False)
-def child_ends(pid: int | None = None, **_signal: Any) -> None:
+def child_ends(**_signal: Any) -> None:
     """A prefork child ends, recycled or stopped."""
-    from app.telemetry import metrics  # noqa: PLC0415 - in a worker only
-
     kafka.close_all()
-    metrics.child_ended(pid or os.getpid())
 
 
 @signals.worker_shutdown.connect(weak=False)

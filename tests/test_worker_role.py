@@ -12,12 +12,18 @@ from app import database
 from app.kafka import Sender
 from app.publish import DrainOptions, drain
 from app.retention import RetentionOptions, sweep
+from app.store import status
 from dev.servers.kafka import Kafka
 from dev.servers.postgres import Postgres
+from tests.neighbour import holding
 from tests.world import World
 
 SQL = Path(__file__).parent.parent / "ops" / "postgres" / "worker-role.sql"
 ROLE = "calendar_worker"
+
+
+def as_owner(postgres: Postgres, url: str, statement: str) -> None:
+    subprocess.run([postgres.bin_dir / "psql", url, "-q", "-c", statement], check=True)
 
 
 @pytest.fixture
@@ -40,9 +46,7 @@ def worker(postgres: Postgres, database_name: str) -> Iterator[Engine]:
             check=True,
             capture_output=True,
         )
-    subprocess.run(
-        [postgres.bin_dir / "psql", url, "-q", "-c", f"ALTER ROLE {ROLE} LOGIN"], check=True
-    )
+    as_owner(postgres, url, f"ALTER ROLE {ROLE} LOGIN")
     address = make_url(url).set(drivername="postgresql+psycopg2", username=ROLE)
     made = database.engine(address, 8)
     yield made
@@ -89,6 +93,23 @@ def test_the_role_can_do_nothing_else(worker: Engine, forbidden: str) -> None:
         worker.begin() as connection,
     ):
         connection.execute(text(forbidden))
+
+
+def test_other_sessions_are_hidden_from_the_role_unless_it_is_allowed_to_see_them(
+    worker: Engine, engine: Engine, postgres: Postgres, database_name: str
+) -> None:
+    def oldest_transaction() -> float | None:
+        with worker.begin() as connection:
+            return status.read(connection).oldest_transaction_seconds
+
+    with holding(engine, "SELECT txid_current()"):
+        assert oldest_transaction() is None
+        url = postgres.url(database_name)
+        as_owner(postgres, url, f"GRANT pg_read_all_stats TO {ROLE}")
+        try:
+            assert (oldest_transaction() or 0) > 0
+        finally:
+            as_owner(postgres, url, f"REVOKE pg_read_all_stats FROM {ROLE}")
 
 
 def test_the_limits_of_a_session_stand_on_the_role_too(

@@ -82,19 +82,21 @@ def claim(
     return rows
 
 
-def mark_published(connection: Connection, ids: Sequence[int]) -> None:
-    """Kafka has acknowledged exactly these."""
-    connection.execute(
+def mark_published(connection: Connection, ids: Sequence[int]) -> list[float]:
+    """Kafka has acknowledged exactly these; how old each one is, in seconds."""
+    marked = connection.execute(
         text(
             """
             UPDATE calendar.outbox_messages
             SET published_at = clock_timestamp(), last_attempt_at = clock_timestamp(),
                 attempts = attempts + 1, last_error = NULL
             WHERE id = ANY(:ids)
+            RETURNING extract(epoch FROM clock_timestamp() - created_at)::float
             """
         ),
         {"ids": list(ids)},
     )
+    return list(marked.scalars())
 
 
 def mark_refused(connection: Connection, message_id: int, error: str, max_attempts: int) -> bool:

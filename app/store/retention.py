@@ -12,7 +12,7 @@ def remove_published(connection: Connection, days: float, batch: int) -> int:
 
 
 def remove_runs(connection: Connection, days: float, batch: int) -> int:
-    """Records of runs that began longer ago than that."""
+    """Records of runs that began longer ago than that, but for each job's last success."""
     return connection.execute(_RUNS, {"days": days, "batch": batch}).rowcount
 
 
@@ -34,7 +34,11 @@ _DISCARDED = text(
 _RUNS = text(
     f"""
     DELETE FROM calendar.job_runs WHERE run_id = ANY (ARRAY(
-        SELECT run_id FROM calendar.job_runs WHERE started_at < {_BEFORE}
+        SELECT run_id FROM calendar.job_runs run WHERE started_at < {_BEFORE}
+          AND (outcome IS NULL OR outcome NOT IN ('completed', 'cut_short') OR EXISTS (
+            SELECT FROM calendar.job_runs later
+            WHERE later.job = run.job AND later.started_at > run.started_at
+              AND later.outcome IN ('completed', 'cut_short')))
         ORDER BY started_at LIMIT :batch FOR UPDATE SKIP LOCKED))
     """
 )

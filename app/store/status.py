@@ -18,10 +18,15 @@ class Status:
     backlog: int
     oldest_overdue_seconds: float | None
     poison: int
+    oldest_poison_seconds: float | None
     outbox_backlog: int
     oldest_unsent_seconds: float | None
     set_aside: int
+    last_tick: datetime | None
     last_successful_cycle: datetime | None
+    brake_seconds: float | None
+    oldest_transaction_seconds: float | None
+    """Of anybody in this database; None when the role may not see it (pg_read_all_stats)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Poison:
 
 def read(connection: Connection) -> Status:
     """One look at everything, in one snapshot."""
-    return Status(*connection.execute(_STATUS, {"cap": CAP}).one())
+    return Status(*connection.execute(LOOK, {"cap": CAP}).one())
 
 
 def poison(connection: Connection, limit: int) -> list[Poison]:
@@ -57,7 +62,7 @@ def poison(connection: Connection, limit: int) -> list[Poison]:
     return [Poison(*row) for row in rows]
 
 
-_STATUS = text(
+LOOK = text(
     """
     SELECT now(),
         (SELECT count(*) FROM (
@@ -67,6 +72,8 @@ _STATUS = text(
          FROM calendar.appointments
          WHERE status = 'Pending' AND pending_expires_at < now()),
         (SELECT count(*) FROM (SELECT FROM calendar.expiry_failures LIMIT :cap) failing),
+        (SELECT extract(epoch FROM now() - first_failed_at)::float
+         FROM calendar.expiry_failures ORDER BY first_failed_at LIMIT 1),
         (SELECT count(*) FROM (
             SELECT FROM calendar.outbox_messages
             WHERE published_at IS NULL AND discarded_at IS NULL LIMIT :cap) unsent),
@@ -78,8 +85,21 @@ _STATUS = text(
             SELECT FROM calendar.outbox_messages
             WHERE published_at IS NULL AND discarded_at IS NULL AND last_error IS NOT NULL
               AND set_aside_at IS NOT NULL LIMIT :cap) set_aside),
+        (SELECT started_at FROM calendar.job_runs
+         WHERE job = 'appointment_timeout' ORDER BY started_at DESC LIMIT 1),
         (SELECT finished_at FROM calendar.job_runs
          WHERE job = 'appointment_timeout' AND outcome IN ('completed', 'cut_short')
-         ORDER BY started_at DESC LIMIT 1)
+         ORDER BY started_at DESC LIMIT 1),
+        (SELECT extract(epoch FROM now() - pulled_at)::float
+         FROM calendar.brake WHERE released_at IS NULL),
+        (SELECT extract(epoch FROM coalesce(now() - min(began), '0'))::float
+         FROM (SELECT xact_start FROM pg_stat_activity
+               WHERE datname = current_database() AND backend_type <> 'autovacuum worker'
+                 AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL)
+               UNION ALL
+               SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()
+              ) open (began)
+         WHERE pg_has_role('pg_read_all_stats', 'USAGE')
+         HAVING pg_has_role('pg_read_all_stats', 'USAGE'))
     """
 )

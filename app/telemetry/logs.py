@@ -2,12 +2,15 @@
 
 import logging
 import sys
-from typing import Any, assert_never
+from functools import singledispatch
+from typing import Any
 
 import structlog
 
 from app import facts
-from app.store.runs import Job
+from app.store.runs import Job, Outcome
+
+Log = structlog.stdlib.BoundLogger
 
 SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
@@ -17,12 +20,12 @@ SHARED: list[Any] = [
 ]
 
 
-def logger() -> structlog.stdlib.BoundLogger:
+def logger() -> Log:
     """The product's logger, a standard one underneath.
 
     Wrapped here and not by a global setting: a foreign app that uses structlog keeps its own.
     """
-    wrapped: structlog.stdlib.BoundLogger = structlog.wrap_logger(
+    wrapped: Log = structlog.wrap_logger(
         logging.getLogger("calendar"),
         processors=[*SHARED, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.stdlib.BoundLogger,
@@ -55,61 +58,84 @@ def configure(log_format: str) -> None:
 def listener(run_id: str) -> facts.Tell:
     """One run's facts as the specification's log lines (section 8); identifiers only."""
     log = logger().bind(runId=run_id)
-
-    def tell(fact: facts.Fact) -> None:
-        match fact:
-            case facts.CycleStarted(as_of=as_of):
-                log.info("cycle started", AsOf=as_of.isoformat())
-            case facts.BatchSelected(count=count):
-                log.info("batch selected", count=count)
-            case facts.AppointmentExpired():
-                log.info(
-                    "appointment expired",
-                    AppointmentId=str(fact.appointment_id),
-                    SlotId=str(fact.slot_id),
-                    CalendarEventId=str(fact.calendar_event_id),
-                    TenantId=str(fact.tenant_id),
-                    slot_outcome=fact.slot_outcome,
-                )
-            case facts.ItemFailed(appointment_id=appointment_id, failure=failure):
-                log.error(
-                    "item failed",
-                    AppointmentId=str(appointment_id),
-                    exception=failure.rule,
-                    sqlstate=failure.sqlstate,
-                )
-            case facts.CycleEnded():
-                _ended(log, "cycle completed", fact)
-            case facts.DrainEnded():
-                _ended(log, "drain completed", fact)
-            case facts.MessageRefused():
-                log.error(
-                    "message refused",
-                    messageId=str(fact.message_id),
-                    topic=fact.topic,
-                    error=fact.error,
-                    attempts=fact.attempts,
-                    set_aside=fact.set_aside,
-                )
-            case facts.TickSkipped(job=job, reason=reason):
-                # a wake-up that meets a drain at work is the rule, a cycle that does is not
-                level = "info" if job == Job.OUTBOX_PUBLISHER else "warning"
-                getattr(log, level)("tick skipped", job=job, reason=reason)
-            case _:
-                assert_never(fact)
-
-    return tell
+    return lambda fact: _line(fact, log)
 
 
-def _ended(log: Any, name: str, fact: facts.CycleEnded | facts.DrainEnded) -> None:
+@singledispatch
+def _line(_fact: facts.Fact, _log: Log) -> None:
+    """A fact without a line of its own: another's has its number."""
+
+
+@_line.register
+def _(fact: facts.CycleStarted, log: Log) -> None:
+    log.info("cycle started", AsOf=fact.as_of.isoformat())
+
+
+@_line.register
+def _(fact: facts.BatchSelected, log: Log) -> None:
+    log.info("batch selected", count=fact.count)
+
+
+@_line.register
+def _(fact: facts.AppointmentExpired, log: Log) -> None:
+    log.info(
+        "appointment expired",
+        AppointmentId=str(fact.appointment_id),
+        SlotId=str(fact.slot_id),
+        CalendarEventId=str(fact.calendar_event_id),
+        TenantId=str(fact.tenant_id),
+        slot_outcome=fact.slot_outcome,
+    )
+
+
+@_line.register
+def _(fact: facts.ItemFailed, log: Log) -> None:
+    log.error(
+        "item failed",
+        AppointmentId=str(fact.appointment_id),
+        exception=fact.failure.rule,
+        sqlstate=fact.failure.sqlstate,
+    )
+
+
+@_line.register
+def _(fact: facts.MessageRefused, log: Log) -> None:
+    log.error(
+        "message refused",
+        messageId=str(fact.message_id),
+        topic=fact.topic,
+        error=fact.error,
+        attempts=fact.attempts,
+        set_aside=fact.set_aside,
+    )
+
+
+@_line.register
+def _(fact: facts.TickSkipped, log: Log) -> None:
+    # A wake-up that meets a drain at work is the rule, a cycle that does is not.
+    level = "info" if fact.job == Job.OUTBOX_PUBLISHER else "warning"
+    getattr(log, level)("tick skipped", job=fact.job, reason=fact.reason)
+
+
+@_line.register
+def _(fact: facts.CycleEnded, log: Log) -> None:
+    _ended(log, "cycle completed", fact)
+
+
+@_line.register
+def _(fact: facts.DrainEnded, log: Log) -> None:
+    if fact.outcome == Outcome.FAILED or any(
+        v for k, v in fact.result.items() if k != "DurationMs"
+    ):
+        _ended(log, "drain completed", fact)
+
+
+def _ended(log: Log, name: str, fact: facts.CycleEnded | facts.DrainEnded) -> None:
     """Under the line's customary name whatever the outcome, so that one search finds them all."""
+    level = "error" if fact.outcome == Outcome.FAILED else "info"
     figures = {
         key.replace("SkippedLockedCount", "SkippedLocked"): value
         for key, value in fact.result.items()
     }
-    if fact.outcome == "failed":
-        log.error(name, outcome=fact.outcome, **figures, detail=fact.detail)
-    elif isinstance(fact, facts.CycleEnded) or any(
-        value for key, value in fact.result.items() if key != "DurationMs"
-    ):
-        log.info(name, outcome=fact.outcome, **figures)
+    detail = {"detail": fact.detail} if fact.detail else {}
+    getattr(log, level)(name, outcome=fact.outcome, **figures, **detail)

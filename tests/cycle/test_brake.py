@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from app import facts
 from app.store import brake
 from app.store.brake import BrakeLimits
-from app.store.runs import Outcome
+from app.store.runs import Job, Outcome
 from dev.servers.postgres import Postgres
 from tests.gate import gate
 from tests.neighbour import Neighbour
@@ -38,7 +38,7 @@ def test_while_it_is_on_no_appointment_expires_and_each_tick_says_why(world: Wor
     assert world.state(made) == before
     assert report.detail is not None
     assert "by the night shift: bad import" in report.detail
-    assert heard == [facts.TickSkipped("appointment_timeout", report.detail)]
+    assert heard == [facts.TickSkipped(Job.APPOINTMENT_TIMEOUT, report.detail)]
     kept = world.one("SELECT outcome, detail FROM calendar.job_runs")
     assert kept == {"outcome": "skipped", "detail": report.detail}
     assert release(world)

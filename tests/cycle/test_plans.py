@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from app.store import claims, endings, failures
+from app.store import claims, endings, failures, status
 from tests.world import World
 
 ROWS = 50_000
@@ -158,3 +158,14 @@ def test_those_that_failed_before_come_longest_untried_first(world: World) -> No
     with world.engine.begin() as connection:
         found = failures.failed_before(connection, world.now())
     assert found == [made[1].appointment, made[2].appointment, made[0].appointment]
+
+
+def test_a_look_at_the_state_reads_no_table_as_a_whole(filled: Engine) -> None:
+    """Section 8: capped counts and first rows, whatever the statistics say."""
+    with filled.connect() as connection:
+        sent = str(status.LOOK).replace(":cap", "100000")
+        plan = plan_of(connection, sent)
+    whole = {node["Relation Name"] for node in nodes(plan) if node["Node Type"] == "Seq Scan"}
+    assert whole <= {"brake", "expiry_failures"}  # one row; none, as long as nothing has failed
+    assert "ix_appointments_pending_expires_at" in {node.get("Index Name") for node in nodes(plan)}
+    assert buffers(plan) <= BUFFERS + ROWS // PENDING_EVERY * 2, plan

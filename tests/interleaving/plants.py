@@ -126,9 +126,9 @@ def mark_before_the_acknowledgement(patch: SetAttribute) -> None:
     def mark_first(drain: publish._Drain, started_at: datetime, after_id: int) -> list[outbox.Row]:
         with drain.engine.begin() as connection:
             rows = outbox.claim(connection, after_id, started_at, drain.options.batch_size)
-            outbox.mark_published(connection, [row.id for row in rows])
+            marked = outbox.mark_published(connection, [row.id for row in rows])
         drain.send(rows)
-        drain.count(publish.Marked(len(rows), []))
+        drain.count(publish.Marked(marked, []))
         return rows
 
     patch(publish._Drain, "batch", mark_first)

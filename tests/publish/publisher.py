@@ -36,9 +36,9 @@ def claim_and_pause(
     return rows
 
 
-def pause_and_mark(connection: Connection, ids: Sequence[int]) -> None:
+def pause_and_mark(connection: Connection, ids: Sequence[int]) -> list[float]:
     pause("acknowledged")
-    mark_published(connection, ids)
+    return mark_published(connection, ids)
 
 
 def main() -> None:

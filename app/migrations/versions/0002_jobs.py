@@ -89,6 +89,8 @@ CREATE TABLE calendar.job_runs (
 );
 CREATE INDEX ix_job_runs_job_started_at ON calendar.job_runs (job, started_at DESC);
 CREATE INDEX ix_job_runs_started_at ON calendar.job_runs (started_at);
+CREATE INDEX ix_job_runs_succeeded ON calendar.job_runs (job, started_at DESC)
+    WHERE outcome IN ('completed', 'cut_short');
 """
 
 # A program works with every schema whose `oldest_program` is not above its own level.
