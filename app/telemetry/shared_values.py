@@ -7,9 +7,11 @@ Prometheus' own directory, Prometheus' own rules hold.
 """
 
 import atexit
+import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +21,8 @@ from prometheus_client import values
 
 DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 PREFIX = "calendar-metrics-"
+JUST_MADE_SECONDS = 60
+"""So young a directory may not be locked yet."""
 
 
 @contextmanager
@@ -47,13 +51,15 @@ def _place() -> str:
 
 
 def _own_directory() -> Path:
-    """A fresh one per node, named after its main process; those of the dead are swept up."""
+    """A fresh one per node, which holds a lock on it while it lives; those of the dead are swept.
+
+    Not told by process ids: a container has its own, and may share this place with others.
+    """
     for old in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        pid = old.name.removeprefix(PREFIX).split("-")[0]
-        if pid.isdigit() and not _alive(int(pid)):
-            shutil.rmtree(old, ignore_errors=True)
+        _sweep(old)
     maker = os.getpid()
-    made = tempfile.mkdtemp(prefix=f"{PREFIX}{maker}-")
+    made = tempfile.mkdtemp(prefix=PREFIX)
+    fcntl.flock(os.open(made, os.O_RDONLY), fcntl.LOCK_SH)  # the kernel lets go of it at our end
 
     def remove() -> None:
         if os.getpid() == maker:  # not when one of its children ends
@@ -64,11 +70,16 @@ def _own_directory() -> Path:
     return Path(made)
 
 
-def _alive(pid: int) -> bool:
+def _sweep(directory: Path) -> None:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's process, and so is its directory
-        return True
-    return True
+        held = os.open(directory, os.O_RDONLY)
+    except OSError:  # another node was faster, or it is somebody else's
+        return
+    try:
+        if time.time() - os.fstat(held).st_mtime > JUST_MADE_SECONDS:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(directory, ignore_errors=True)
+    except BlockingIOError:  # its node lives
+        pass
+    finally:
+        os.close(held)

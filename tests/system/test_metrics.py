@@ -3,6 +3,7 @@
 import os
 import signal
 import urllib.request
+from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
@@ -177,3 +178,24 @@ def finished(world: World) -> int:
             WHERE job = 'appointment_timeout' AND finished_at IS NOT NULL"""
         )["n"]
     )
+
+
+def test_the_figures_of_dead_nodes_are_swept_up_and_of_no_other(
+    start: Start, tmp_path: Path
+) -> None:
+    """Also where a node in another PID namespace shares the temporary directory."""
+    place = {"TMPDIR": str(tmp_path), "METRICS_PORT": str(free_port())}
+    dead = start("worker", "-P", "solo", "-n", "a", **place)
+    directories = set(tmp_path.glob("calendar-metrics-*"))
+    assert len(directories) == 1
+    dead.signal(signal.SIGKILL)
+    dead.wait_exit()
+    for one in directories:
+        os.utime(one, (0, 0))
+    living = start("worker", "-P", "solo", "-n", "b", **place)
+    (of_the_living,) = tmp_path.glob("calendar-metrics-*")
+    assert of_the_living not in directories
+    os.utime(of_the_living, (0, 0))
+    start("worker", "-P", "solo", "-n", "c", **{**place, "METRICS_PORT": str(free_port())})
+    assert of_the_living in set(tmp_path.glob("calendar-metrics-*"))
+    assert living.process.running
