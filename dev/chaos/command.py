@@ -58,7 +58,11 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--kafka", choices=[EMBEDDED, APACHE], default=EMBEDDED, help="which broker (embedded)")
     add("--only", nargs="+", default=[], metavar="FAULT", help="these faults, in this order")
-    add("--short", action="store_true", help="durations scaled down: ten minutes instead of half an hour")
+    add(
+        "--short",
+        action="store_true",
+        help="durations scaled down: ten minutes instead of half an hour",
+    )
     add("--seed", type=int, help="of the load and of the choice of victims (random, and shown)")
     add("--list", action="store_true", help="show the faults and do nothing")
     add("--write", type=Path, metavar="PAGE", help="renew this broker's part of that page")
