@@ -33,12 +33,7 @@ up: $(STAMP) ## The same stack in the foreground with the real 60 s schedule; Ct
 
 .PHONY: test
 test: $(STAMP) ## The whole test suite, on servers that it starts itself
-	@$(BIN)/python -m pytest -n auto --dist worksteal \
-		--ignore=tests/chaos/test_selection.py $(ARGS)
-
-.PHONY: chaos-selection
-chaos-selection: $(STAMP) ## A bounded selection of the faults, on the embedded broker and Apache Kafka
-	@$(BIN)/python -m pytest tests/chaos
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 .PHONY: chaos
 chaos: $(STAMP) ## Faults injected into the real stack under load, with a scorecard (ARGS="--short")
@@ -60,6 +55,10 @@ check: $(STAMP) ## Formatter, linter, types, import contracts, secrets, locks; c
 		{ echo "requirements/$$lock.lock does not follow from pyproject.toml: run make lock"; exit 1; }; \
 	done
 	@echo "All checks passed."
+
+.PHONY: audit
+audit: $(STAMP) ## Look the locked dependencies up among known vulnerabilities (asks PyPI)
+	@$(BIN)/pip-audit --disable-pip --requirement requirements/runtime.lock
 
 .PHONY: format
 format: $(STAMP) ## Format and fix what can be fixed
