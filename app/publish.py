@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -110,6 +111,11 @@ def _keep(engine: Engine, report: DrainReport) -> None:
         )
 
 
+_unanswered: WeakKeyDictionary[Sender, int] = WeakKeyDictionary()
+"""Up to where the last drain got no answer: this process's next one begins behind it, so that a
+partition without a leader, with a batch and more, holds up nobody else's messages (O4)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Marked:
     """What one batch wrote, true once it is committed."""
@@ -136,12 +142,13 @@ class _Drain:
         A pass that has sent something is followed by another: what had to wait for that, or for
         another publisher, may go now.
         """
-        more = True
+        more, after_id = True, _unanswered.pop(self.sender, 0)
         while more and self.report.outcome is Outcome.COMPLETED:
             before = self.report.published
             followed = self.cycle_under_way()  # asked first, so that its last commit is seen
-            self.one_pass(started_at, deadline)
-            more = followed or self.report.published > before
+            self.one_pass(started_at, deadline, after_id)
+            more = followed or self.report.published > before or after_id > 0
+            after_id = 0
             if followed:
                 time.sleep(LOOK_AGAIN_SECONDS)
         if self.report.refused:  # a producer remembers what it was refused: the next one asks anew
@@ -152,9 +159,8 @@ class _Drain:
         with self.engine.begin() as connection:
             return runs.going_on(connection, Job.APPOINTMENT_TIMEOUT, self.options.cycle_seconds)
 
-    def one_pass(self, started_at: datetime, deadline: float) -> None:
-        """Batch after batch, from the first message on."""
-        after_id = 0
+    def one_pass(self, started_at: datetime, deadline: float, after_id: int) -> None:
+        """Batch after batch, from the first message behind this one on."""
         while self.report.outcome is Outcome.COMPLETED:
             if self.stopping():
                 self.report.outcome = Outcome.STOPPED
@@ -164,6 +170,8 @@ class _Drain:
                 after_id = rows[-1].id
             else:
                 return
+        if self.report.outcome is Outcome.FAILED:
+            _unanswered[self.sender] = after_id
 
     def batch(self, started_at: datetime, after_id: int) -> list[outbox.Row]:
         """One transaction; nothing when nothing was left to claim."""

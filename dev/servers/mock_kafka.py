@@ -21,6 +21,7 @@ METADATA = 3
 INIT_PRODUCER_ID = 22
 
 _BROKER = 1  # number of the only one
+_NOBODY = -1
 _PRODUCER = 0  # a kind of client in librdkafka; the mock cluster lives inside one
 _PREFIX = "rd_kafka_"
 # Looking a name up in the extension also finds it in the librdkafka that it is linked to.
@@ -48,6 +49,8 @@ _topic_set_error = _function("mock_topic_set_error", None, c_void_p, c_char_p, c
 _push_errors = _function(
     "mock_push_request_errors_array", None, c_void_p, c_int16, c_size_t, ctypes.POINTER(c_int)
 )
+_clear_errors = _function("mock_clear_request_errors", None, c_void_p, c_int16)
+_set_leader = _function("mock_partition_set_leader", c_int, c_void_p, c_char_p, c_int32, c_int32)
 _set_down = _function("mock_broker_set_down", c_int, c_void_p, c_int32)
 _set_up = _function("mock_broker_set_up", c_int, c_void_p, c_int32)
 _set_rtt = _function("mock_broker_set_rtt", c_int, c_void_p, c_int32, c_int)
@@ -78,6 +81,19 @@ class MockKafka:
         `KafkaError._TRANSPORT` closes the connection instead.
         """
         _push_errors(self._cluster, api, len(codes), (c_int * len(codes))(*codes))
+
+    def mend(self) -> None:
+        """Forget what `fail` was told and has not come to pass yet."""
+        for api in (PRODUCE, FETCH, METADATA, INIT_PRODUCER_ID):
+            _clear_errors(self._cluster, api)
+
+    def leaderless(self, topic: str, partition: int = 0) -> None:
+        """Let a partition have no leader, until `lead`."""
+        _set_leader(self._cluster, topic.encode(), partition, _NOBODY)
+
+    def lead(self, topic: str, partition: int = 0) -> None:
+        """Let it have one again."""
+        _set_leader(self._cluster, topic.encode(), partition, _BROKER)
 
     def topic_error(self, topic: str, code: int) -> None:
         """Answer questions about `topic` with `code` from now on; 0 ends it.

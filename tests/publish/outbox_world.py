@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from ctypes import c_int16, c_void_p
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,9 +16,7 @@ from app import database, facts, kafka
 from app.publish import DrainOptions, DrainReport, drain
 from app.settings import KafkaSettings
 from app.store import outbox
-from dev.servers import mock_kafka
 from dev.servers.consumer import Record, read_topics
-from dev.servers.mock_kafka import MockKafka
 from tests.gate import PATIENCE
 from tests.neighbour import Neighbour
 from tests.world import World
@@ -155,13 +152,6 @@ def sender_to(bootstrap: str, options: Mapping[str, str] = NO_OPTIONS) -> kafka.
     """The product's sender."""
     settings = KafkaSettings(kafka_bootstrap_servers=bootstrap)
     return kafka.Sender({**kafka.configuration(settings), **options})
-
-
-def mend(mock: MockKafka) -> None:
-    """Let the failing broker forget what it should still have failed."""
-    forget = mock_kafka._function("mock_clear_request_errors", None, c_void_p, c_int16)
-    for api in (mock_kafka.PRODUCE, mock_kafka.INIT_PRODUCER_ID):
-        forget(mock._cluster, api)
 
 
 def new_topic(bootstrap: str, partitions: int, name: str | None = None) -> str:

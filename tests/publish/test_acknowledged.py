@@ -14,7 +14,6 @@ from tests.publish.outbox_world import (
     OutboxWorld,
     everything_on,
     first_occurrences,
-    mend,
     message_id,
     sender_to,
 )
@@ -84,7 +83,7 @@ def test_o2_too_few_replicas_publish_nothing_until_they_are_back(
     assert mocked.drain(hasty).outcome == "failed"
     row = mocked.row(second)
     assert (row["published_at"], row["attempts"]) == (None, 0)
-    mend(mock)
+    mock.mend()
     assert mocked.drain(hasty).published == 1
     assert first_occurrences(everything_on(mock.bootstrap, MOCKED), "a") == [first, second]
 
@@ -156,6 +155,6 @@ def test_o2_without_a_producer_id_nothing_is_sent(
     assert mocked.drain(hasty).outcome == "failed"
     assert mocked.unsent() == [name]
     assert everything_on(mock.bootstrap, MOCKED) == []
-    mend(mock)
+    mock.mend()
     assert mocked.drain(hasty).published == 1
     assert list(map(message_id, everything_on(mock.bootstrap, MOCKED))) == [name]

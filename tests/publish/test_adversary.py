@@ -23,7 +23,6 @@ from tests.publish.outbox_world import (
     OutboxWorld,
     everything_on,
     first_occurrences,
-    mend,
     sender_to,
 )
 
@@ -105,7 +104,7 @@ class Play:
     def end(self) -> None:
         """Everybody goes home, nothing breaks any more, and the publisher has all its time."""
         self.holder.close()
-        mend(self.mock)
+        self.mock.mend()
         self.sender.close()
         self.sender = sender_to(self.mock.bootstrap)
         for _ in range(20):

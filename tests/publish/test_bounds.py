@@ -7,12 +7,12 @@ import pytest
 from sqlalchemy import text
 
 from app import database, publish
-from app.kafka import DELIVERY_SECONDS
+from app.kafka import DELIVERY_SECONDS, Sender
 from app.publish import DrainReport
 from dev.servers.mock_kafka import MockKafka
 from tests.neighbour import Neighbour
-from tests.publish.conftest import MOCKED
-from tests.publish.outbox_world import OutboxWorld, everything_on, sender_to
+from tests.publish.conftest import MOCKED, OTHER
+from tests.publish.outbox_world import OutboxWorld, everything_on, first_occurrences, sender_to
 
 INSERT = """INSERT INTO calendar.outbox_messages (topic, key, payload)
     VALUES ('mocked', 'a', '{}')"""
@@ -119,3 +119,20 @@ def test_s4_a_key_with_more_messages_than_a_batch_has_time_for_is_no_failure(
     report = mocked.drain(sender)
     sender.close()
     assert (report.outcome, report.published) == ("completed", len(sent)), report.detail
+
+
+def test_o4_a_partition_without_a_leader_holds_up_nobody_else(
+    mocked: OutboxWorld, hasty: Sender, mock: MockKafka
+) -> None:
+    """With more than a batch of messages; theirs go out in order once it has one again."""
+    mock.leaderless(MOCKED)
+    line = mocked.add_all(["key"] * 3 + ["another"] * 3)
+    others = [mocked.add(topic=OTHER) for _ in range(3)]
+    for _ in range(4):
+        assert mocked.drain(hasty, batch_size=3).outcome == "failed"
+    assert mocked.unsent() == line
+    assert {mocked.row(one)["attempts"] for one in line} == {0}
+    assert len(everything_on(mock.bootstrap, OTHER)) == len(others)
+    mock.lead(MOCKED)
+    mocked.drain_all(hasty)
+    assert first_occurrences(everything_on(mock.bootstrap, MOCKED), "key") == line[:3]
