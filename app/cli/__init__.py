@@ -23,7 +23,18 @@ def main() -> None:
     """Run a command; known troubles end in one sentence on stderr."""
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
-    from app.cli import brake, health, migrate, outbox, runs, sample, status, verify, why  # noqa: PLC0415
+    from app.cli import (  # noqa: PLC0415
+        brake,
+        expire,
+        health,
+        migrate,
+        outbox,
+        runs,
+        sample,
+        status,
+        verify,
+        why,
+    )
     from app.domain.law import Refusal  # noqa: PLC0415
     from app.schema import SchemaError  # noqa: PLC0415
     from app.store import errors  # noqa: PLC0415
@@ -38,6 +49,7 @@ def main() -> None:
         health.health,
         verify.verify,
         why.why,
+        expire.expire,
     ):
         app.command()(command)
     app.add_typer(outbox.app, name="outbox")
