@@ -100,7 +100,9 @@ class ApacheKafka(Kafka):
         }
 
     def _format(self, properties: Path) -> None:
-        tool = self._command("kafka.tools.StorageTool", "format", f"--cluster-id={self._cluster}", "-c")
+        tool = self._command(
+            "kafka.tools.StorageTool", "format", f"--cluster-id={self._cluster}", "-c"
+        )
         if trouble := _run([*tool, str(properties)], ENVIRONMENT):
             shutil.rmtree(self.data, ignore_errors=True)
             raise ServerError(f"{self.name}: cannot format its storage: {trouble}")
