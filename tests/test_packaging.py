@@ -127,6 +127,6 @@ def test_compose_creates_the_topics_since_the_publisher_never_does(topic: str) -
 def test_secrets_come_from_the_environment_and_are_named_in_the_example() -> None:
     text = (ROOT / "docker-compose.yml").read_text()
     example = (ROOT / ".env.example").read_text()
-    for name in ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "FLOWER_BASIC_AUTH"):
+    for name in ("POSTGRES_PASSWORD", "REDIS_PASSWORD", "FLOWER_BASIC_AUTH", "GRAFANA_PASSWORD"):
         assert f"${{{name}:?" in text
         assert f"{name}=" in example

@@ -81,9 +81,11 @@ def _several(found: list[store.Run]) -> None:
 
 def _figures(run: store.Run) -> str:
     """The figures that are not zero, in the customer's words without their common ending."""
+    if run.result is None:
+        return "–"
     told = [
         f"{name.removesuffix('Count')} {run.result[name]}"
         for name in FIGURES
-        if run.result and run.result.get(name) and name != "DurationMs"
+        if run.result.get(name) and name != "DurationMs"
     ]
     return ", ".join(told) or "nothing to do"

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from app.cli.desk import age, connected, console, show_json, shown, table
 from app.store import brake
@@ -11,22 +12,32 @@ from app.store import status as store
 
 
 def status(
-    limit: Annotated[int, typer.Option(min=1, help="Show so many poison items.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, help="Show so many appointments of a kind.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
 ) -> None:
     """Backlog and its oldest age, poison items with reasons, outbox, last successful cycle."""
     with connected() as connection:
         found = store.read(connection)
         poison = store.poison(connection, limit)
+        overdue = store.overdue(connection, limit)
         pulled = brake.current(connection)
     if as_json:
-        show_json({**asdict(found), "brake": pulled, "poison_items": poison})
+        lists = {"poison_items": poison, "overdue_items": overdue}
+        show_json({**asdict(found), "brake": pulled, **lists})
         return
     if pulled:
         console.print(f"No appointment expires: {pulled.sentence}.")
+    console.print(table("Status", ["", ""], _figures(found)))
+    if poison:
+        console.print(_poison(poison))
+    if overdue:
+        console.print(_overdue(overdue))
+
+
+def _figures(found: store.Status) -> list[tuple[str, str]]:
     last = found.last_successful_cycle
     since = None if last is None else (found.now - last).total_seconds()
-    rows = [
+    return [
         ("Overdue, not yet expired", _counted(found.backlog)),
         ("  oldest overdue for", age(found.oldest_overdue_seconds)),
         ("Poison items", _counted(found.poison)),
@@ -34,19 +45,24 @@ def status(
         ("  oldest waiting for", age(found.oldest_unsent_seconds)),
         ("  set aside", _counted(found.set_aside)),
         ("Last successful cycle", f"{shown(last)} UTC, {age(since)} ago" if last else "none kept"),
+        ("Oldest open transaction", age(found.oldest_transaction_seconds)),
     ]
-    console.print(table("Status", ["", ""], rows))
-    if poison:
-        console.print(
-            table(
-                "Poison items (they stay Pending until their data is mended)",
-                ["appointment", "rule", "SQLSTATE", "failing since", "attempts"],
-                [
-                    (p.appointment_id, p.rule, p.sqlstate, p.first_failed_at, p.attempts)
-                    for p in poison
-                ],
-            )
-        )
+
+
+def _poison(found: list[store.Poison]) -> Table:
+    return table(
+        "Poison items (they stay Pending until their data is mended)",
+        ["appointment", "rule", "SQLSTATE", "failing since", "attempts"],
+        [(p.appointment_id, p.rule, p.sqlstate, p.first_failed_at, p.attempts) for p in found],
+    )
+
+
+def _overdue(found: list[store.Overdue]) -> Table:
+    return table(
+        "Overdue for longest without a failure (`python -m app why` tells the reason)",
+        ["appointment", "overdue since"],
+        [(one.appointment_id, one.pending_expires_at) for one in found],
+    )
 
 
 def _counted(number: int) -> str:

@@ -42,6 +42,14 @@ class Poison:
     last_run_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """An appointment that should have expired and has not failed: held by somebody, or in line."""
+
+    appointment_id: UUID
+    pending_expires_at: datetime
+
+
 def read(connection: Connection) -> Status:
     """One look at everything, in one snapshot."""
     return Status(*connection.execute(LOOK, {"cap": CAP}).one())
@@ -60,6 +68,22 @@ def poison(connection: Connection, limit: int) -> list[Poison]:
         {"limit": limit},
     )
     return [Poison(*row) for row in rows]
+
+
+def overdue(connection: Connection, limit: int) -> list[Overdue]:
+    """The oldest of those that no failure keeps."""
+    rows = connection.execute(
+        text(
+            """
+            SELECT id, pending_expires_at FROM calendar.appointments
+            WHERE status = 'Pending' AND pending_expires_at < now()
+              AND NOT EXISTS (SELECT FROM calendar.expiry_failures WHERE appointment_id = id)
+            ORDER BY pending_expires_at, id LIMIT :limit
+            """
+        ),
+        {"limit": limit},
+    )
+    return [Overdue(*row) for row in rows]
 
 
 LOOK = text(

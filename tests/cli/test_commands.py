@@ -46,7 +46,7 @@ def test_status_tells_backlog_poison_with_reasons_outbox_and_last_success(
     poison = world.appointment(slot_status="Available")
     world.appointment()
     world.run()
-    world.appointment()
+    in_line = world.appointment()
     found = json.loads(app("status", "--json").stdout)
     assert (found["backlog"], found["poison"], found["outbox_backlog"]) == (2, 1, 2)
     assert found["oldest_overdue_seconds"] > 0
@@ -54,9 +54,10 @@ def test_status_tells_backlog_poison_with_reasons_outbox_and_last_success(
     [item] = found["poison_items"]
     assert item["appointment_id"] == str(poison.appointment)
     assert item["rule"] == "slot: found Available, wanted Booked"
+    assert [item["appointment_id"] for item in found["overdue_items"]] == [str(in_line.appointment)]
     shown = app("status").stdout
-    assert str(poison.appointment) in shown
-    assert "found Available" in shown
+    for word in (str(poison.appointment), "found Available", str(in_line.appointment)):
+        assert word in shown
 
 
 def test_runs_lists_the_last_and_shows_one(app: App, world: World) -> None:
