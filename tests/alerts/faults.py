@@ -106,7 +106,10 @@ def deployment_half_way(night: Night) -> Iterator[Trouble]:
     def finish() -> None:
         night.world.execute("UPDATE calendar.schema_level SET oldest_program = 1")
 
-    yield Trouble(cause=("schema is too new for this program",), over="completed", mend=finish)
+    try:
+        yield Trouble(cause=("schema is too new for this program",), over="completed", mend=finish)
+    finally:
+        finish()
 
 
 @contextmanager
@@ -156,7 +159,17 @@ def brake_forgotten(night: Night) -> Iterator[Trouble]:
     """Pulled an hour ago by these rules' time, which is a minute."""
     night.run("python -m app pause --reason 'bad import'")
     night.world.execute("UPDATE calendar.brake SET pulled_at = pulled_at - interval '1 minute'")
-    yield Trouble(cause=(r"\ANo appointment expires: .*bad import",), over=r"(?s)\A(?!.*brake)")
+    identifier = night.world.appointment().appointment
+    try:
+        yield Trouble(
+            cause=(
+                r"\ANo appointment expires: .*bad import",
+                rf"(?s)The next cycle would.*{identifier}",
+            ),
+            over=r"(?s)\A(?!.*brake)",
+        )
+    finally:
+        night.world.execute("DELETE FROM calendar.brake")
 
 
 @contextmanager

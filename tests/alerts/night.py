@@ -40,6 +40,7 @@ _PACE = {
 }
 _LOCK_TIMEOUT = "?options=-c%20lock_timeout%3D100ms"
 _SCRAPE = "500ms"
+REPOSITORY = "https://git.example.com/calendar/blob/main/"
 
 
 def hastened(rules: str) -> str:
@@ -50,7 +51,11 @@ def hastened(rules: str) -> str:
 def hastened_config(target: str) -> str:
     """The shipped configuration at that pace, scraping `target`."""
     config: dict[str, Any] = yaml.safe_load((OPS / "prometheus.yml").read_text())
-    config["global"] |= {"scrape_interval": _SCRAPE, "evaluation_interval": _SCRAPE}
+    config["global"] |= {
+        "scrape_interval": _SCRAPE,
+        "evaluation_interval": _SCRAPE,
+        "external_labels": {"repository": REPOSITORY},
+    }
     [job] = config["scrape_configs"]
     del job["dns_sd_configs"]
     return yaml.safe_dump(

@@ -5,23 +5,26 @@ import re
 import pytest
 
 from tests.alerts.faults import FAULTS, Fault
-from tests.alerts.night import Night
+from tests.alerts.night import REPOSITORY, Night
 from tests.alerts.runbook import Section, linked
 from tests.neighbour import wait_until
 
 
 def called(night: Night, alert: str) -> Section:
-    """The section that the alert links to, once it fires."""
-    found: list[Section] = []
+    """The section that the alert's link leads to, once it fires."""
+    found: list[str] = []
 
     def fires() -> bool:
-        annotations = night.prometheus.firing().get(alert)
-        if annotations:
-            found.append(linked(annotations["runbook_url"]))
-        return bool(annotations)
+        found.extend(
+            notes["runbook_url"]
+            for name, notes in night.prometheus.firing().items()
+            if name == alert
+        )
+        return bool(found)
 
     wait_until(fires, f"the alert {alert}")
-    return found[0]
+    assert found[0].startswith(REPOSITORY)
+    return linked(found[0].removeprefix(REPOSITORY))
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
