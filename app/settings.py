@@ -35,6 +35,8 @@ def _sentence(error: ValidationError) -> str:
     variable = str(first["loc"][0]).upper() if first["loc"] else "The environment"
     if first["type"] == "missing":
         return f"{variable} is not set."
+    if variable not in os.environ:  # then it was the other name of the same thing
+        variable = variable.replace("_OTLP_TRACES_", "_OTLP_")
     reason = first["msg"].removeprefix("Value error, ")
     return f"{variable} is wrong: {reason[:1].lower()}{reason[1:]}."
 
@@ -66,7 +68,7 @@ def _http(text: str) -> str:
 
 
 def _headers(text: str) -> str:
-    form = re.compile(r"[\w.-]+ *= *[ !#-+\--:<-\[\]-~]*", re.ASCII)
+    form = re.compile(r"([\w.-]+ *= *[ !#-+\--:<-\[\]-~]*)?", re.ASCII)
     if not all(form.fullmatch(part.strip()) for part in text.split(",")):
         raise ValueError("it must look like name=value,name=value, values URL-encoded")
     return text

@@ -35,7 +35,7 @@ def own_logging(**_signal: Any) -> None:
 
 
 def own_traces(**_signal: Any) -> None:
-    """Before the pool forks, in our own app only: a foreign app sends spans its own way."""
+    """Before the pool forks and once there is a log; in our own app only: others have their way."""
     try:
         if not TracingSettings.load().on or traces.here().on:
             return
@@ -44,7 +44,7 @@ def own_traces(**_signal: Any) -> None:
         otlp.set_up()
     except ImportError:
         log.warning("traces are off", detail="Install appointment-timeout[tracing] for them.")
-    except SettingsError as error:  # the work matters more
+    except Exception as error:  # noqa: BLE001 - a variable that is refused, some while importing
         log.warning("traces are off", detail=str(error))
     else:
         for end in (signals.worker_process_shutdown, signals.worker_shutdown):

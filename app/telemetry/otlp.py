@@ -13,23 +13,14 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-from app.settings import SettingsError
-
 FLUSH_SECONDS = 2.0
 """So long a process that ends waits for the collector to take its last spans."""
 
 
 def set_up() -> None:
-    """Before the pool forks: the sending thread starts anew in each child.
-
-    A value that OpenTelemetry refuses is a SettingsError.
-    """
-    try:
-        provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-    except Exception as error:  # noqa: BLE001 - whatever it has against a variable
-        msg = f"An OTEL_ variable is wrong: {error}"
-        raise SettingsError(msg) from None
+    """Before the pool forks: the sending thread starts anew in each child."""
+    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     logging.getLogger("opentelemetry.exporter").setLevel(logging.ERROR)  # not each try, each loss
     trace.set_tracer_provider(provider)
 

@@ -11,6 +11,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.neighbour import wait_until
 
+SENDER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"
+"""A trace context of somebody else, up to its flags."""
+
 
 @dataclass(frozen=True)
 class Span:
