@@ -50,6 +50,10 @@ def test_one_trace_goes_from_the_tick_over_the_outbox_to_the_kafka_record(
     assert cycle.attributes["outcome"] == "completed"
     assert (cycle.attributes["ExpiredCount"], cycle.attributes["SlotsReleasedCount"]) == (2, 1)
 
+    drains = {span.id: span for span in collecting.named("drain")}
+    [woken] = collecting.named(DRAIN)
+    assert {span.parent for span in drains.values()} == {woken.id}
+    assert woken.parent in {span.id for span in collecting.named("item")}
     rule = world.failures()[poison.appointment]["rule"]
     items = {span.attributes["AppointmentId"]: span for span in collecting.named("item")}
     assert {span.parent for span in items.values()} == {cycle.id}
@@ -66,7 +70,7 @@ def test_one_trace_goes_from_the_tick_over_the_outbox_to_the_kafka_record(
         for message_id, span in sent.items():
             assert span.attributes["messaging.destination.name"] == rows[message_id]["topic"]
             assert span.attributes["correlationId"] == run_id
-            assert set(span.links) <= {drain.id for drain in collecting.named("drain")}
+            assert set(span.links) <= set(drains)
     assert items == {}
 
     records = read_topics(environment["KAFKA_BOOTSTRAP_SERVERS"], TOPICS, expected=4, timeout=60)
@@ -126,10 +130,13 @@ def test_a_sender_that_tells_nonsense_gets_a_trace_of_the_ticks_own(
     world: World, start: Start, environment: dict[str, str], collecting: Collector, header: object
 ) -> None:
     start("worker", OTEL_EXPORTER_OTLP_ENDPOINT=collecting.url, OTEL_BSP_SCHEDULE_DELAY="50")
+    world.appointment()
     run_id = tick(TASK, environment, headers={"traceparent": header})
     [ticked] = collecting.wait_for(TASK)
     assert (ticked.parent, ticked.attributes["correlationId"]) == ("", run_id)
     assert finished(world) == [run_id]
+    [item] = collecting.wait_for("item")
+    assert {row["headers"]["traceparent"] for row in world.messages()} == {item.traceparent}
 
 
 FOREIGN = """
