@@ -1,10 +1,6 @@
 """What an item's span says of its end (section 8): rule or class, never a row's content (D5)."""
 
-from collections.abc import Iterator
-
-import pytest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from app.store.runs import Outcome
@@ -18,19 +14,6 @@ CREATE TRIGGER spoil BEFORE UPDATE ON calendar.appointments
 FOR EACH ROW EXECUTE FUNCTION calendar.spoil();
 """
 CONTENT = "of row 4711"
-
-
-@pytest.fixture
-def kept() -> InMemorySpanExporter:
-    return InMemorySpanExporter()
-
-
-@pytest.fixture
-def spans(kept: InMemorySpanExporter) -> Iterator[Spans]:
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(kept))
-    yield Spans(provider.get_tracer("calendar"))
-    provider.shutdown()
 
 
 def the_only(kept: InMemorySpanExporter) -> ReadableSpan:
