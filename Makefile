@@ -71,7 +71,7 @@ lock: $(STAMP) ## Bring the locks up to pyproject.toml; UPGRADE=1 takes the newe
 	@$(MAKE) --no-print-directory lock-dev OUT=requirements/dev.lock
 
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-annotate --no-header $(if $(UPGRADE),--upgrade) pyproject.toml --extra monitoring
+	--no-annotate --no-header $(if $(UPGRADE),--upgrade) pyproject.toml --extra monitoring --extra tracing
 
 .PHONY: lock-runtime lock-dev
 lock-runtime:

@@ -22,6 +22,7 @@ def run_cycle(
     *,
     stopping: Callable[[], bool] = lambda: False,
     tell: facts.Tell = facts.nobody,
+    trace: facts.Trace = facts.untraced,
 ) -> CycleReport:
     """Expire what is overdue, keep the run's record, and report; a failure is an outcome.
 
@@ -49,7 +50,7 @@ def run_cycle(
                 stopping=stopping,
                 failed_before=failed,
             )
-            lanes = Lanes(engine, agenda, report, opening.as_of, tell)
+            lanes = Lanes(engine, agenda, report, opening.as_of, tell, trace)
             lanes.run(min(options.connections, opening.due))
     except schema.SchemaError as error:  # refused before any row is touched
         report.outcome, report.detail = Outcome.FAILED, str(error)

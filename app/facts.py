@@ -1,17 +1,20 @@
 """What the verbs report while they work, after it is so (after the commit): facts, not log lines.
 
-Logs, metrics and the wake-up of the publisher are derived from them at the edge. A listener that
-fails is reported and never breaks the job.
+Logs, metrics, traces and the wake-up of the publisher are derived from them at the edge. A listener
+that fails is reported and never breaks the job.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
+from app.domain.appointment import Appointment
 from app.store.failures import Failure
+from app.store.outbox import Row
 from app.store.runs import Job
 
 STILL_RUNNING = "the previous run is still at work on this instance"
@@ -65,6 +68,16 @@ class CycleEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class MessagesSent:
+    """Kafka has had its time for these; began and ended in nanoseconds since the epoch."""
+
+    began: int
+    ended: int
+    answers: Sequence[tuple[Row, str | None]]
+    """Each message with why it was not acknowledged; None when it was."""
+
+
+@dataclass(frozen=True, slots=True)
 class MessagesPublished:
     """Kafka has acknowledged messages that were written so many seconds ago."""
 
@@ -105,16 +118,27 @@ Fact = (
     | AppointmentExpired
     | ItemFailed
     | CycleEnded
+    | MessagesSent
     | MessagesPublished
     | MessageRefused
     | DrainEnded
     | TickSkipped
 )
 Tell = Callable[[Fact], None]
+Trace = Callable[[Appointment, int], AbstractContextManager[str | None]]
+"""Follows one item, whose claim began at this nanosecond since the epoch, to the end of the block.
+
+It says under which W3C trace context the item's messages travel; None: nobody follows.
+"""
 
 
 def nobody(_fact: Fact) -> None:
     """Nobody listens."""
+
+
+def untraced(_appointment: Appointment, _began: int) -> AbstractContextManager[None]:
+    """Nobody follows."""
+    return nullcontext()
 
 
 def tell_all(*listeners: Tell) -> Tell:

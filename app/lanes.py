@@ -6,6 +6,7 @@ that items share no fate and their commits share the disk's flushes.
 
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -35,6 +36,7 @@ class Lanes:
     report: CycleReport
     as_of: datetime
     tell: facts.Tell
+    trace: facts.Trace
     cursor: claims.Position = claims.START
     unkept: list[UUID] = field(default_factory=list)
     held: list[UUID] = field(default_factory=list)
@@ -48,8 +50,11 @@ class Lanes:
             self.engine.connect() as first,
             ThreadPoolExecutor(count, "lane") as threads,
         ):
-            running = [threads.submit(self.work, first)]
-            running += [threads.submit(self.further_lane) for _ in range(count - 1)]
+            # in copies of this thread's context, so that whoever follows the cycle follows on
+            running = [threads.submit(copy_context().run, self.work, first)]
+            running += [
+                threads.submit(copy_context().run, self.further_lane) for _ in range(count - 1)
+            ]
             try:
                 while wait(running, LOOK_AT_THE_BRAKE_SECONDS).not_done:
                     self.obey_the_brake(beside)
@@ -104,13 +109,21 @@ class Lanes:
 
     def attempt(self, connection: Connection, turn: Turn) -> None:
         """One appointment in one transaction: all of its cascade or none of it (C3)."""
+        began = time.time_ns()
         claim = self.claim(connection, turn)
         if claim is None:
             connection.rollback()
             return
+        with self.trace(claim.booking.appointment, began) as traceparent:
+            self.expire(connection, turn, claim, traceparent)
+
+    def expire(
+        self, connection: Connection, turn: Turn, claim: claims.Claim, traceparent: str | None
+    ) -> None:
+        """What the law says, written and committed, or rolled back."""
         appointment_id = claim.booking.appointment.id
         try:
-            ending = claim.booking.expire(self.as_of, self.report.run_id)
+            ending = claim.booking.expire(self.as_of, self.report.run_id, traceparent)
             endings.save_ending(connection, ending)
             connection.commit()
         except endings.VersionConflictError:  # R2: a rival was faster, and nothing of ours is left

@@ -192,7 +192,9 @@ class _Drain:
         broken: set[tuple[str, str]] = set()
         for wave in waves(rows):
             going = [row for row in wave if (row.topic, row.key) not in broken]
+            began = time.time_ns()
             verdicts = self.sender.send([record(row) for row in going], deadline, self.stopping)
+            self.tell(facts.MessagesSent(began, time.time_ns(), answers(going, verdicts)))
             tried += zip(going, verdicts, strict=True)
             for row, verdict in zip(going, verdicts, strict=True):
                 if verdict.answer is not Answer.ACKNOWLEDGED:
@@ -246,6 +248,16 @@ def record(row: outbox.Row) -> Record:
         value=row.payload.encode(),
         headers=None if row.headers is None else {**row.headers, "message-id": str(row.message_id)},
     )
+
+
+def answers(
+    rows: Sequence[outbox.Row], verdicts: Sequence[Verdict]
+) -> list[tuple[outbox.Row, str | None]]:
+    """Each row with why it was not acknowledged, if so."""
+    return [
+        (row, None if verdict.answer is Answer.ACKNOWLEDGED else verdict.error)
+        for row, verdict in zip(rows, verdicts, strict=True)
+    ]
 
 
 def waves(rows: Sequence[outbox.Row]) -> Iterator[list[outbox.Row]]:

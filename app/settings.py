@@ -4,9 +4,10 @@ A wrong or missing value raises `SettingsError`: one sentence that names the var
 """
 
 import os
+import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, AliasChoices, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
@@ -34,6 +35,8 @@ def _sentence(error: ValidationError) -> str:
     variable = str(first["loc"][0]).upper() if first["loc"] else "The environment"
     if first["type"] == "missing":
         return f"{variable} is not set."
+    if variable not in os.environ:  # then it was the other name of the same thing
+        variable = variable.replace("_OTLP_TRACES_", "_OTLP_")
     reason = first["msg"].removeprefix("Value error, ")
     return f"{variable} is wrong: {reason[:1].lower()}{reason[1:]}."
 
@@ -55,6 +58,19 @@ def _postgresql(text: str) -> str:
 def _redis(text: str) -> str:
     if not text.startswith(("redis://", "rediss://", "sentinel://", "redis+socket://")):
         raise ValueError("it must begin with redis:// or rediss://")
+    return text
+
+
+def _http(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ValueError("it must begin with http:// or https://")
+    return text
+
+
+def _headers(text: str) -> str:
+    form = re.compile(r"([\w.-]+ *= *[ !#-+\--:<-\[\]-~]*)?", re.ASCII)
+    if not all(form.fullmatch(part.strip()) for part in text.split(",")):
+        raise ValueError("it must look like name=value,name=value, values URL-encoded")
     return text
 
 
@@ -137,6 +153,43 @@ class TelemetrySettings(_Group):
     metrics_host: str = Field("127.0.0.1", description="The address that the metrics listen on")
 
 
+def _otlp(name: str) -> AliasChoices:
+    """OpenTelemetry's own rule: the variable for traces alone wins."""
+    return AliasChoices(f"otel_exporter_otlp_traces_{name}", f"otel_exporter_otlp_{name}")
+
+
+class TracingSettings(_Group):
+    """Whether and where spans go. OpenTelemetry reads the rest of the `OTEL_*` by itself."""
+
+    otel_exporter_otlp_endpoint: Annotated[str, AfterValidator(_http)] | None = Field(
+        None,
+        validation_alias=_otlp("endpoint"),
+        description="Send traces to this OpenTelemetry collector, as http://host:4318",
+    )
+    otel_exporter_otlp_headers: Annotated[str, AfterValidator(_headers)] | None = Field(
+        None,
+        validation_alias=_otlp("headers"),
+        description="Headers for it, as name=value,name=value",
+        repr=False,
+    )
+    otel_exporter_otlp_protocol: Literal["http/protobuf"] = Field(
+        "http/protobuf",
+        validation_alias=_otlp("protocol"),
+        description="How it is spoken to; nothing else is supported",
+    )
+    otel_traces_exporter: Literal["otlp", "none"] | None = Field(
+        None, description="otlp: also without an endpoint, to this host; none: no traces"
+    )
+    otel_sdk_disabled: bool = Field(False, description="No traces, whatever else is set")
+
+    @property
+    def on(self) -> bool:
+        """Whether traces are wanted."""
+        if self.otel_sdk_disabled or self.otel_traces_exporter == "none":
+            return False
+        return bool(self.otel_exporter_otlp_endpoint or self.otel_traces_exporter)
+
+
 class KafkaSettings(_Group):
     """Where the messages go. Further client options: `KAFKA_<OPTION_WITH_UNDERSCORES>`."""
 
@@ -162,6 +215,7 @@ GROUPS: tuple[type[_Group], ...] = (
     AppointmentTimeoutSettings,
     OutboxSettings,
     TelemetrySettings,
+    TracingSettings,
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from celery import Task
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -11,7 +12,7 @@ from app import database, facts
 from app.settings import AppointmentTimeoutSettings, DatabaseSettings
 from app.store import runs
 from app.store.runs import Job, Outcome
-from app.telemetry import logs
+from app.telemetry import logs, traces
 from tasks.process import instance
 
 
@@ -39,19 +40,26 @@ def engine() -> Engine:
 
 
 def telling(run_id: str, *more: facts.Tell) -> facts.Tell:
-    """Who hears of a run: log, metrics, and `more`."""
+    """Who hears of a run: log, metrics, traces, and `more`."""
     from app.telemetry import metrics  # noqa: PLC0415 - in a worker only
 
-    return facts.tell_all(logs.listener(run_id), metrics.listener, *more)
+    return facts.tell_all(logs.listener(run_id), metrics.listener, traces.here().hear, *more)
 
 
 def one_at_a_time(
-    job: Job, run_id: str, nothing: dict[str, int], work: Callable[[], dict[str, int]]
+    task: "Task[Any, Any]", job: Job, nothing: dict[str, int], work: Callable[[], dict[str, int]]
 ) -> dict[str, int]:
     """Run, unless the previous run is still at work on this node: then skip at once (S1)."""
-    with instance().slot(job).hold() as ours:
-        if ours:
-            return work()
+    run_id = str(task.request.id)
+    sender = getattr(task.request, "traceparent", None)
+    with traces.here().tick(task.name, run_id, sender):
+        with instance().slot(job).hold() as ours:
+            if ours:
+                return work()
+        return _skipped(job, run_id, nothing)
+
+
+def _skipped(job: Job, run_id: str, nothing: dict[str, int]) -> dict[str, int]:
     telling(run_id)(facts.TickSkipped(job, facts.STILL_RUNNING))
     with suppress(SQLAlchemyError), engine().begin() as connection:  # logged already
         runs.record(connection, run_id, job, Outcome.SKIPPED, nothing, facts.STILL_RUNNING)

@@ -5,6 +5,7 @@ from celery import Task, shared_task
 from app import kafka, publish
 from app.settings import AppointmentTimeoutSettings, KafkaSettings, OutboxSettings
 from app.store.runs import Job
+from app.telemetry import traces
 from tasks.doors import STANDING, ended, engine, one_at_a_time, telling
 from tasks.process import instance
 
@@ -19,17 +20,18 @@ def outbox_publisher(self: "Task[[], dict[str, int]]") -> dict[str, int]:
     cycle = AppointmentTimeoutSettings.load().appointment_timeout_max_duration_seconds
 
     def drain() -> dict[str, int]:
-        report = publish.drain(
-            engine(),
-            kafka.sender(KafkaSettings.load()),
-            publish.DrainOptions(
-                batch_size=OutboxSettings.load().outbox_publisher_batch_size,
-                cycle_seconds=cycle + LINGER_SECONDS,
-            ),
-            run_id,
-            stopping=instance().stopping,
-            tell=telling(run_id),
-        )
+        with traces.here().run("drain", run_id):
+            report = publish.drain(
+                engine(),
+                kafka.sender(KafkaSettings.load()),
+                publish.DrainOptions(
+                    batch_size=OutboxSettings.load().outbox_publisher_batch_size,
+                    cycle_seconds=cycle + LINGER_SECONDS,
+                ),
+                run_id,
+                stopping=instance().stopping,
+                tell=telling(run_id),
+            )
         return ended(report.outcome, report.detail, report.result())
 
-    return one_at_a_time(Job.OUTBOX_PUBLISHER, run_id, publish.DrainReport(run_id).result(), drain)
+    return one_at_a_time(self, Job.OUTBOX_PUBLISHER, publish.DrainReport(run_id).result(), drain)

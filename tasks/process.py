@@ -7,9 +7,15 @@ from celery import signals
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import database, kafka, schema
-from app.settings import DatabaseSettings, KafkaSettings, SettingsError, TelemetrySettings
+from app.settings import (
+    DatabaseSettings,
+    KafkaSettings,
+    SettingsError,
+    TelemetrySettings,
+    TracingSettings,
+)
 from app.store import errors
-from app.telemetry import logs
+from app.telemetry import logs, traces
 from tasks.instance import Instance
 
 log = logs.logger()
@@ -26,6 +32,23 @@ def instance() -> Instance:
 def own_logging(**_signal: Any) -> None:
     """Our own app logs our way; connected only there, never in a foreign app."""
     logs.configure(TelemetrySettings.load().log_format)
+
+
+def own_traces(**_signal: Any) -> None:
+    """Before the pool forks and once there is a log; in our own app only: others have their way."""
+    try:
+        if not TracingSettings.load().on or traces.here().on:
+            return
+        from app.telemetry import otlp  # noqa: PLC0415 - only where traces are wanted
+
+        otlp.set_up()
+    except ImportError:
+        log.warning("traces are off", detail="Install appointment-timeout[tracing] for them.")
+    except Exception as error:  # noqa: BLE001 - a variable that is refused, some while importing
+        log.warning("traces are off", detail=str(error))
+    else:
+        for end in (signals.worker_process_shutdown, signals.worker_shutdown):
+            end.connect(lambda **_signal: otlp.flush(), weak=False)
 
 
 @signals.worker_init.connect(weak=False)

@@ -25,4 +25,4 @@ def retention_sweep(self: "Task[[], dict[str, int]]") -> dict[str, int]:
         except SQLAlchemyError as error:  # the next hour tries again
             raise RunFailedError(errors.sentence(error)) from None
 
-    return one_at_a_time(Job.RETENTION, str(self.request.id), {}, sweep)
+    return one_at_a_time(self, Job.RETENTION, {}, sweep)

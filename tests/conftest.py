@@ -6,10 +6,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from sqlalchemy import Engine, make_url
 
 from app import database, migrations
 from app.domain.outbox import TOPICS
+from app.telemetry.spans import Spans
 from dev.servers.kafka import Kafka
 from dev.servers.postgres import Postgres
 from dev.servers.valkey import Valkey
@@ -79,3 +83,18 @@ def valkey() -> Iterator[Valkey]:
         Valkey(Path(directory)) as server,
     ):
         yield server
+
+
+@pytest.fixture
+def kept() -> InMemorySpanExporter:
+    """The spans that ended, in this process."""
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def spans(kept: InMemorySpanExporter) -> Iterator[Spans]:
+    """Traces in the on position."""
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(kept))
+    yield Spans(provider.get_tracer("calendar"))
+    provider.shutdown()

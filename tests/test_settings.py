@@ -15,6 +15,7 @@ from app.settings import (
     OutboxSettings,
     SettingsError,
     TelemetrySettings,
+    TracingSettings,
 )
 
 ROOT = Path(__file__).parent.parent
@@ -61,6 +62,12 @@ def test_a_missing_variable_is_named(group: type[DatabaseSettings]) -> None:
         (BrokerSettings, "CELERY_BROKER_URL", "amqp://s3cret@host"),
         (DatabaseSettings, "DATABASE_URL", "postgresql://u:s3cret@host/"),
         (DatabaseSettings, "DATABASE_URL", "postgresql+psycopg://u:s3cret@host/x"),
+        (TracingSettings, "OTEL_EXPORTER_OTLP_ENDPOINT", "s3cret@collector:4318"),
+        (TracingSettings, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "grpc://u:s3cret@collector"),
+        (TracingSettings, "OTEL_EXPORTER_OTLP_HEADERS", "api-key: s3cret"),
+        (TracingSettings, "OTEL_EXPORTER_OTLP_TRACES_HEADERS", 'api-key="s3cret"'),
+        (TracingSettings, "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        (TracingSettings, "OTEL_SDK_DISABLED", "perhaps"),
     ],
 )
 def test_a_wrong_value_is_one_sentence_that_names_the_variable_and_not_the_value(
@@ -72,6 +79,31 @@ def test_a_wrong_value_is_one_sentence_that_names_the_variable_and_not_the_value
     told = str(refused.value)
     assert re.fullmatch(rf"{variable} is wrong: .+\.", told)
     assert "s3cret" not in told
+
+
+@pytest.mark.parametrize(
+    ("variables", "on"),
+    [
+        ({}, False),
+        ({"ENDPOINT": "http://collector:4318"}, True),
+        ({"TRACES_ENDPOINT": "https://collector/v1/traces"}, True),
+        ({"PROTOCOL": "grpc", "TRACES_PROTOCOL": "http/protobuf"}, False),
+        ({"ENDPOINT": "http://collector:4318", "HEADERS": "api-key=a%20b, x = y,"}, True),
+    ],
+)
+def test_an_endpoint_turns_traces_on_and_the_variable_for_traces_alone_wins(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], *, on: bool
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(f"OTEL_EXPORTER_OTLP_{name}", value)
+    assert TracingSettings.load().on is on
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    assert TracingSettings.load().on
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
+    assert not TracingSettings.load().on
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+    assert not TracingSettings.load().on
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgresql+psycopg2"])

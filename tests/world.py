@@ -77,12 +77,14 @@ class World:
     def run(self, run_id: str | None = None, **options: Any) -> CycleReport:
         """One cycle, as the task runs it."""
         tell = options.pop("tell", facts.nobody)
+        trace = options.pop("trace", facts.untraced)
         stopping = options.pop("stopping", lambda: False)
         return run_cycle(
             self.engine,
             CycleOptions(**options),
             run_id or str(uuid4()),
             tell=tell,
+            trace=trace,
             stopping=stopping,
         )
 

@@ -59,9 +59,12 @@ class Booking:
     reminders: tuple[EventReminder, ...] = ()
     rival_holds_slot: bool = False
 
-    def expire(self, as_of: datetime, correlation_id: str) -> "Ending":
+    def expire(
+        self, as_of: datetime, correlation_id: str, traceparent: str | None = None
+    ) -> "Ending":
         """No decision in time: the cascade of C3 as one act, or a refusal that changes nothing."""
-        return self._end(self.appointment.expire(as_of), Reason.EXPIRED, as_of, correlation_id)
+        ended = self.appointment.expire(as_of)
+        return self._end(ended, Reason.EXPIRED, as_of, correlation_id, traceparent)
 
     def decline(self, as_of: datetime, correlation_id: str) -> "Ending":
         """The agent declines: the same cascade under another reason."""
@@ -84,7 +87,12 @@ class Booking:
         return self._end(ended, reasons[cancelled_by], as_of, correlation_id)
 
     def _end(
-        self, ended: Appointment, reason: Reason, as_of: datetime, correlation_id: str
+        self,
+        ended: Appointment,
+        reason: Reason,
+        as_of: datetime,
+        correlation_id: str,
+        traceparent: str | None = None,
     ) -> "Ending":
         if self.slot is None:
             raise Refusal("slot", ended.slot_id, found="nothing", wanted="the slot")
@@ -101,7 +109,7 @@ class Booking:
             slot=slot,
             event=event,
             reminders=tuple(reminder.skip(as_of) for reminder in self.reminders),
-            messages=_messages(ended, event, reason, correlation_id),
+            messages=_messages(ended, event, reason, correlation_id, traceparent),
         )
 
 
@@ -117,7 +125,11 @@ class Ending:
 
 
 def _messages(
-    appointment: Appointment, event: CalendarEvent, reason: Reason, correlation_id: str
+    appointment: Appointment,
+    event: CalendarEvent,
+    reason: Reason,
+    correlation_id: str,
+    traceparent: str | None,
 ) -> tuple[OutboxMessage, OutboxMessage]:
     parties: dict[str, object] = {
         "AppointmentId": str(appointment.id),
@@ -135,6 +147,7 @@ def _messages(
             appointment.version,
             {**parties, "Reason": str(reason), **occurred},
             correlation_id,
+            traceparent,
         ),
         outbox.compose(
             outbox.EVENT_STATUS_CHANGED,
@@ -142,5 +155,6 @@ def _messages(
             event.version,
             {**parties, "Status": str(event.status), **occurred},
             correlation_id,
+            traceparent,
         ),
     )

@@ -48,9 +48,17 @@ def timestamp(moment: datetime) -> str:
 
 
 def compose(
-    topic: str, aggregate_id: UUID, version: int, fields: dict[str, object], correlation_id: str
+    topic: str,
+    aggregate_id: UUID,
+    version: int,
+    fields: dict[str, object],
+    correlation_id: str,
+    traceparent: str | None = None,
 ) -> OutboxMessage:
-    """One message about the change that gave `aggregate_id` its `version`."""
+    """One message about the change that gave `aggregate_id` its `version`.
+
+    It travels under the trace context of what made the change, or under one of its own.
+    """
     identity = message_id(topic, aggregate_id, version)
     document = {"ContractVersion": CONTRACT_VERSION, **fields, "CorrelationId": correlation_id}
     return OutboxMessage(
@@ -60,13 +68,13 @@ def compose(
         payload=json.dumps(document, ensure_ascii=False, separators=(",", ":")),
         headers={
             "correlation-id": correlation_id,
-            "traceparent": traceparent(correlation_id, identity),
+            "traceparent": traceparent or untraced(correlation_id, identity),
         },
     )
 
 
-def traceparent(correlation_id: str, identity: UUID) -> str:
-    """W3C trace context of a message: one trace per run, one span per message, not sampled."""
+def untraced(correlation_id: str, identity: UUID) -> str:
+    """A W3C trace context that nobody records: a trace per run, a span per message, not sampled."""
     try:
         trace = UUID(correlation_id)
     except ValueError:  # run ids are any text; a Celery task id is a UUID, but need not be

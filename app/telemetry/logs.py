@@ -9,11 +9,13 @@ import structlog
 
 from app import facts
 from app.store.runs import Job, Outcome
+from app.telemetry import traces
 
 Log = structlog.stdlib.BoundLogger
 
 SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
+    traces.add_ids,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),

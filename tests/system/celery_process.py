@@ -99,10 +99,17 @@ def call(task: str, environment: Mapping[str, str], *options: str) -> str:
     return done.stdout.strip()
 
 
-def tick(task: str, environment: Mapping[str, str], expires: float | None = None) -> str:
+def tick(
+    task: str,
+    environment: Mapping[str, str],
+    expires: float | None = None,
+    headers: Mapping[str, object] | None = None,
+) -> str:
     """The same without a process of its own: what beat sends."""
     with Celery(broker=environment["CELERY_BROKER_URL"], set_as_current=False) as sender:
-        sent = sender.send_task(task, queue=task, expires=expires, ignore_result=True)
+        sent = sender.send_task(
+            task, queue=task, expires=expires, headers=headers, ignore_result=True
+        )
     return str(sent.id)
 
 

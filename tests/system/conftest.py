@@ -11,6 +11,8 @@ from dev.servers.kafka import Kafka
 from dev.servers.postgres import Postgres
 from dev.servers.valkey import Valkey
 from tests.system.celery_process import CeleryProcess, celery
+from tests.system.collector import Collector, collector
+from tests.world import World
 
 Start = Callable[..., CeleryProcess]
 
@@ -48,3 +50,15 @@ def start(environment: dict[str, str], tmp_path: Path) -> Iterator[Start]:
             )
 
         yield started
+
+
+@pytest.fixture
+def collecting() -> Iterator[Collector]:
+    """A collector of the test's own."""
+    with collector() as made:
+        yield made
+
+
+def published(world: World) -> int:
+    """How many messages Kafka has acknowledged."""
+    return len(world.all("SELECT FROM calendar.outbox_messages WHERE published_at IS NOT NULL"))
