@@ -14,7 +14,6 @@ from uuid import UUID
 
 from app.domain.appointment import Appointment
 from app.store.failures import Failure
-from app.store.outbox import Row
 from app.store.runs import Job
 
 STILL_RUNNING = "the previous run is still at work on this instance"
@@ -68,13 +67,23 @@ class CycleEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """One message, by its identifiers, and why Kafka did not acknowledge it; None: it did."""
+
+    message_id: UUID
+    topic: str
+    correlation_id: str | None
+    traceparent: str | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class MessagesSent:
     """Kafka has had its time for these; began and ended in nanoseconds since the epoch."""
 
     began: int
     ended: int
-    answers: Sequence[tuple[Row, str | None]]
-    """Each message with why it was not acknowledged; None when it was."""
+    answers: Sequence[Answer]
 
 
 @dataclass(frozen=True, slots=True)

@@ -194,7 +194,8 @@ class _Drain:
             going = [row for row in wave if (row.topic, row.key) not in broken]
             began = time.time_ns()
             verdicts = self.sender.send([record(row) for row in going], deadline, self.stopping)
-            self.tell(facts.MessagesSent(began, time.time_ns(), answers(going, verdicts)))
+            answers = list(map(answer, going, verdicts))
+            self.tell(facts.MessagesSent(began, time.time_ns(), answers))
             tried += zip(going, verdicts, strict=True)
             for row, verdict in zip(going, verdicts, strict=True):
                 if verdict.answer is not Answer.ACKNOWLEDGED:
@@ -250,14 +251,16 @@ def record(row: outbox.Row) -> Record:
     )
 
 
-def answers(
-    rows: Sequence[outbox.Row], verdicts: Sequence[Verdict]
-) -> list[tuple[outbox.Row, str | None]]:
-    """Each row with why it was not acknowledged, if so."""
-    return [
-        (row, None if verdict.answer is Answer.ACKNOWLEDGED else verdict.error)
-        for row, verdict in zip(rows, verdicts, strict=True)
-    ]
+def answer(row: outbox.Row, verdict: Verdict) -> facts.Answer:
+    """What may be told of it: never its content (D5)."""
+    headers = row.headers or {}
+    return facts.Answer(
+        row.message_id,
+        row.topic,
+        headers.get("correlation-id"),
+        headers.get("traceparent"),
+        None if verdict.answer is Answer.ACKNOWLEDGED else verdict.error,
+    )
 
 
 def waves(rows: Sequence[outbox.Row]) -> Iterator[list[outbox.Row]]:

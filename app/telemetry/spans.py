@@ -12,7 +12,6 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from app import facts
 from app.domain.appointment import Appointment
-from app.store.outbox import Row
 from app.store.runs import Outcome
 from app.telemetry.traces import Traces
 
@@ -64,28 +63,27 @@ class Spans(Traces):
                 span.set_attributes({"outcome": Outcome.SKIPPED, "reason": reason})
             case facts.MessagesSent(began=began, ended=ended, answers=answers):
                 drain = Link(span.get_span_context())
-                for row, error in answers:
-                    self._record(row, error, drain, began, ended)
+                for answer in answers:
+                    self._record(answer, drain, began, ended)
 
-    def _record(self, row: Row, error: str | None, drain: Link, began: int, ended: int) -> None:
+    def _record(self, answer: facts.Answer, drain: Link, began: int, ended: int) -> None:
         """A message on its way to Kafka: a child of the item that wrote it, however long ago."""
-        headers = row.headers or {}
         span = self._tracer.start_span(
-            f"send {row.topic}",
-            context=_context(headers.get("traceparent")),
+            f"send {answer.topic}",
+            context=_context(answer.traceparent),
             kind=SpanKind.PRODUCER,
             links=[drain],
             start_time=began,
             attributes={
                 "messaging.system": "kafka",
                 "messaging.operation.type": "send",
-                "messaging.destination.name": row.topic,
-                "messaging.message.id": str(row.message_id),
-                "correlationId": headers.get("correlation-id") or "",
+                "messaging.destination.name": answer.topic,
+                "messaging.message.id": str(answer.message_id),
+                "correlationId": answer.correlation_id or "",
             },
         )
-        if error is not None:
-            span.set_status(StatusCode.ERROR, error)
+        if answer.error is not None:
+            span.set_status(StatusCode.ERROR, answer.error)
         span.end(ended)
 
     def carried(self) -> dict[str, str]:
