@@ -51,9 +51,12 @@ def own_traces(**_signal: Any) -> None:
             end.connect(lambda **_signal: otlp.flush(), weak=False)
 
 
-@signals.worker_init.connect(weak=False)
+@signals.celeryd_after_setup.connect(weak=False)
 def begin(**_signal: Any) -> None:
-    """Before the pool forks: refuse wrong settings in one sentence, make what the node shares."""
+    """Refuse wrong settings in one sentence, and make what the node shares.
+
+    Before the pool forks, and once there is a log.
+    """
     try:
         database_url = DatabaseSettings.load().url
         TelemetrySettings.load()

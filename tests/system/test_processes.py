@@ -2,14 +2,16 @@
 
 import os
 import signal
+import subprocess
 
 import pytest
 
 from app.domain.outbox import TOPICS
 from dev.servers.consumer import read_topics
+from dev.servers.port import free_port
 from dev.servers.valkey import Valkey
 from tests.neighbour import wait_until
-from tests.system.celery_process import CeleryProcess, tick
+from tests.system.celery_process import CELERY, CeleryProcess, tick
 from tests.system.conftest import Start
 from tests.system.hold import Hold
 from tests.world import World
@@ -188,3 +190,20 @@ def test_the_broker_away_and_back_with_nothing_in_it(
         valkey.start()
     made = world.appointment()
     wait_until(lambda: world.status(made) == "Expired", "ticks after the last restart")
+
+
+def test_c5_a_database_away_at_the_start_is_told_in_one_line_of_the_log(start: Start) -> None:
+    """It may come back: the worker starts, and every tick says so until it does."""
+    away = f"postgresql://calendar@127.0.0.1:{free_port()}/calendar"
+    worker = start("worker", "--pool", "solo", DATABASE_URL=away)
+    [told] = worker.lines("database not reached at start")
+    assert "DATABASE_URL" in told["detail"]
+
+
+def test_a_wrong_setting_ends_the_start_in_one_sentence(environment: dict[str, str]) -> None:
+    wrong = {**environment, "DATABASE_URL": "postgres://calendar@db/calendar"}
+    done = subprocess.run(
+        [CELERY, "-A", "tasks", "worker"], env=wrong, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("DATABASE_URL is wrong: it must begin with")
