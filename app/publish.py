@@ -30,6 +30,9 @@ DRAIN_SECONDS = 30.0
 """After so long a drain takes no further batch; the next one goes on."""
 LOOK_AGAIN_SECONDS = 0.05
 """While a cycle commits, so often a drain looks for more."""
+FOLLOW_SECONDS = 5.0
+"""A cycle that commits nothing for so long hangs, or was killed: what it still does is the next
+drain's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +146,17 @@ class _Drain:
         another publisher, may go now.
         """
         more, after_id = True, _unanswered.pop(self.sender, 0)
+        patience = time.monotonic() + FOLLOW_SECONDS
         while more and self.report.outcome is Outcome.COMPLETED:
             before = self.report.published
-            followed = self.cycle_under_way()  # asked first, so that its last commit is seen
+            # asked first, so that its last commit is seen
+            followed = time.monotonic() < patience and self.cycle_under_way()
             self.one_pass(started_at, deadline, after_id)
-            more = followed or self.report.published > before or after_id > 0
+            found = self.report.published > before
+            more = followed or found or after_id > 0
             after_id = 0
+            if found:
+                patience = time.monotonic() + FOLLOW_SECONDS
             if followed:
                 time.sleep(LOOK_AGAIN_SECONDS)
         if self.report.refused:  # a producer remembers what it was refused: the next one asks anew

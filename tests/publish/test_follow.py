@@ -104,6 +104,16 @@ def test_o1_the_record_of_a_killed_cycle_is_not_followed_for_ever(
     assert (report.outcome, report.published) == ("completed", 1)
 
 
+def test_o1_a_cycle_that_hangs_is_followed_no_longer_than_it_is_silent(
+    mocked: OutboxWorld, quick: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the drain would keep its place in the worker for the whole budget of a cycle."""
+    monkeypatch.setattr(publish, "FOLLOW_SECONDS", 0.5)
+    Cycle(mocked)
+    mocked.add()
+    assert (mocked.drain(quick).outcome, mocked.unsent()) == ("completed", [])
+
+
 def test_o1_a_drain_ends_by_its_own_time_and_the_next_one_goes_on(
     mocked: OutboxWorld, quick: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
