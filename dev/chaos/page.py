@@ -26,7 +26,7 @@ everything is judged, by code that shares nothing with the product's.
 * **lasted**: seconds from the strike to its undoing. **recovered**: of all appointments that
   fell due and messages that were written in that time, the share that is done; 100 % also means
   that ticks succeed again on *every* worker and that each run of before has ended (a drain follows
-  a cycle whose end could not be recorded for its whole budget). **after**: seconds from the undoing
+  a cycle whose end could not be recorded for five seconds). **after**: seconds from the undoing
   until then.
 * **lost**: a promised booking or decision that is not there, an end without its pair of messages,
   an acknowledged message on no topic, a message set aside.
