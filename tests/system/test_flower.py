@@ -9,20 +9,20 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from selenium.webdriver import Chrome
 from sqlalchemy import make_url
 
 from dev.processes import ROOT
 from dev.servers.port import free_port
 from dev.servers.valkey import Valkey
 from tests.neighbour import holding, wait_until
-from tests.system.browser import browser, needs_chromium
+from tests.system.browser import browser
 from tests.system.celery_process import CeleryProcess, call
 from tests.system.conftest import Start
 from tests.system.flower_page import Flower, Shown
 from tests.system.hold import Hold
 from tests.world import MINUTE, World
 
-pytestmark = needs_chromium
 TASK = "calendar.appointment_timeout"
 PUBLISHER = "calendar.outbox_publisher"
 WORKER = "worker@calendar"
@@ -47,13 +47,19 @@ def environment(environment: dict[str, str], tmp_path: Path) -> Iterator[dict[st
 
 
 @pytest.fixture
-def flower(start: Start, tmp_path: Path) -> Iterator[Flower]:
+def window(tmp_path: Path) -> Iterator[Chrome]:
+    """A browser that has never been anywhere."""
+    with browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+@pytest.fixture
+def flower(window: Chrome, start: Start) -> Flower:
     """`celery -A tasks flower` at the root, with its password as docker-compose.yml sets it."""
     port = free_port()
     options = (f"--port={port}", "--address=127.0.0.1")
     start("flower", *options, around=("env", "-C", str(ROOT)), FLOWER_BASIC_AUTH=LOGIN)
-    with browser(tmp_path / "profile") as window:
-        yield Flower(window, port, LOGIN)
+    return Flower(window, port, LOGIN)
 
 
 @pytest.fixture
