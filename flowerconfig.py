@@ -1,4 +1,4 @@
-"""Flower's own options, which it reads from the directory that it is started in.
+"""Flower's own options, which it reads from the directory that it is started in; and its log.
 
 What its list of tasks has room for: the figures of a success, the reason of a failure. The task's
 own page and the API have the whole result.
@@ -6,6 +6,14 @@ own page and the API have the whole result.
 
 from ast import literal_eval
 from typing import Any
+
+from app.settings import SettingsError, TelemetrySettings
+from app.telemetry import logs
+
+try:
+    logs.configure(TelemetrySettings.load().log_format)
+except SettingsError as error:
+    raise SystemExit(str(error)) from None
 
 tasks_columns = "name,state,result,received,runtime,worker,uuid"
 
