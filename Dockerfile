@@ -15,5 +15,6 @@ COPY --from=build /opt/app /opt/app
 ENV PATH=/opt/app/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER calendar
 # /tmp must be writable (a tmpfs will do): metrics files and the job slots of the node live there.
-WORKDIR /tmp
+WORKDIR /opt/app
+COPY flowerconfig.py .
 CMD ["celery", "-A", "tasks", "worker"]

@@ -35,6 +35,10 @@ up: $(STAMP) ## The same stack in the foreground with the real 60 s schedule; Ct
 test: $(STAMP) ## The whole test suite, on servers that it starts itself
 	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
+.PHONY: picture
+picture: $(STAMP) ## docs/flower.png anew: Flower as the browser of the tests sees it
+	@PICTURE=docs/flower.png $(BIN)/python -m pytest -q tests/system/test_flower.py -k figures
+
 .PHONY: chaos
 chaos: $(STAMP) ## Faults injected into the real stack under load, with a scorecard (ARGS="--short")
 	@$(BIN)/python -m dev.chaos $(ARGS)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from celery.schedules import schedule
 from kombu import Queue
+from kombu.transport import TRANSPORT_ALIASES
 
 from app.settings import (
     AppointmentTimeoutSettings,
@@ -45,7 +46,9 @@ timezone = "UTC"
 
 # Redis is the broker and nothing else: no result store, no lock (ADR-0056).
 broker_url = _broker.celery_broker_url
-broker_transport = "tasks.refusal:Transport"  # survives an item that is no JSON
+# Ours survives an item that is no JSON. Named by the URL's scheme and not by `broker_transport`,
+# so that whoever asks is still told that it is Redis: Flower's broker page, banners, logs.
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "tasks.refusal:Transport"))
 broker_connection_retry_on_startup = True
 broker_connection_max_retries = None  # for ever: a broker away for an hour is no reason to exit
 broker_transport_options = {
@@ -60,7 +63,10 @@ task_serializer = "json"
 result_serializer = "json"
 
 task_default_queue = "calendar.appointment_timeout"
-task_queues = (Queue("calendar.appointment_timeout"), Queue("calendar.outbox_publisher"))
+task_queues = tuple(
+    Queue(name, routing_key=name)
+    for name in ("calendar.appointment_timeout", "calendar.outbox_publisher")
+)
 task_routes = {
     "calendar.appointment_timeout": {"queue": "calendar.appointment_timeout"},
     "calendar.outbox_publisher": {"queue": "calendar.outbox_publisher"},

@@ -11,5 +11,6 @@ celery = Celery("calendar", config_source="celeryconfig", set_as_current=False)
 @celery.on_configure.connect
 def _ours(**_signal: object) -> None:
     """Only where this app itself is used are logging and tracing ours to set up."""
-    signals.setup_logging.connect(process.own_logging, weak=False)
+    for early in (signals.celeryd_init, signals.setup_logging):  # its first words are warnings
+        early.connect(process.own_logging, weak=False)
     signals.celeryd_after_setup.connect(process.own_traces, weak=False)

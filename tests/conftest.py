@@ -2,9 +2,11 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
+import psycopg2
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -17,6 +19,7 @@ from app.telemetry.spans import Spans
 from dev.servers.kafka import Kafka
 from dev.servers.postgres import Postgres
 from dev.servers.valkey import Valkey
+from tests.contracts.contract import shipped
 from tests.world import World
 
 TEMPLATE = "calendar_template"
@@ -44,11 +47,26 @@ def engine_for(server: Postgres, name: str, connections: int = 12) -> Engine:
 
 @pytest.fixture
 def database_name(postgres: Postgres) -> Iterator[str]:
-    """A migrated, empty database of the test's own."""
+    """A migrated, empty database of the test's own; its messages are looked at in the end."""
     name = f"test_{uuid4().hex[:12]}"
     postgres.create_database(name, template=TEMPLATE)
     yield name
-    postgres.drop_database(name)
+    try:
+        every_message_fits(postgres.url(name))
+    finally:
+        postgres.drop_database(name)
+
+
+def every_message_fits(database: str) -> None:
+    """Whatever a test has made its product say, it says by the contract (section 6)."""
+    with closing(psycopg2.connect(database)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            """SELECT topic, key, payload, headers || jsonb_build_object('message-id', message_id)
+            FROM calendar.outbox_messages WHERE topic = ANY(%s)""",
+            [list(TOPICS)],
+        )
+        for topic, *message in cursor:
+            shipped().messages[topic].validate(*message)
 
 
 @pytest.fixture
