@@ -17,6 +17,7 @@ except SettingsError as error:
 
 tasks_columns = "name,state,result,received,runtime,worker,uuid"
 
+OURS = {"calendar.appointment_timeout", "calendar.outbox_publisher", "calendar.retention"}
 WORDS = {
     "ExpiredCount": "expired",
     "SlotsReleasedCount": "freed",
@@ -36,8 +37,8 @@ def format_task(task: Any) -> Any:
     """A copy of a task as Flower shows it; of other tasks than ours nothing is changed."""
     if task.state == "FAILURE":
         task.result = task.exception
-    elif task.state == "SUCCESS" and str(task.name).startswith("calendar."):
+    elif task.state == "SUCCESS" and task.name in OURS:
         figures = literal_eval(task.result)
-        told = ", ".join(f"{value} {WORDS[name]}" for name, value in figures.items())
+        told = ", ".join(f"{value} {WORDS.get(name, name)}" for name, value in figures.items())
         task.result = f"{told} = {task.result}"
     return task
