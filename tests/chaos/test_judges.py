@@ -69,8 +69,8 @@ PLANTED = [
     ("UPDATE calendar.availability_slots SET version = version + 1", "a slot's version"),
     ("DELETE FROM calendar.outbox_messages WHERE id % 2 = 0", "an end without its pair"),
     (
-        """INSERT INTO calendar.outbox_messages (topic, key, payload)
-        SELECT topic, key, payload FROM calendar.outbox_messages LIMIT 1""",
+        """INSERT INTO calendar.outbox_messages (topic, key, payload, headers)
+        SELECT topic, key, payload, headers FROM calendar.outbox_messages LIMIT 1""",
         "more messages than ends",
     ),
     ("UPDATE calendar.outbox_messages SET set_aside_at = now()", "a message set aside"),
