@@ -99,18 +99,34 @@ def configuration(settings: KafkaSettings) -> dict[str, str]:
     """The client's options; unrelated `KAFKA_…` variables are left alone, wrong ones refused."""
     options = {**DEFAULTS, "bootstrap.servers": settings.kafka_bootstrap_servers}
     for name, value in settings.overrides.items():
-        option = _SYNONYMS.get(name, name)
-        variable = "KAFKA_" + name.upper().replace(".", "_")
-        if option in _BOUND_BY_US:
-            msg = f"{variable} is refused: the outbox bounds its own sending."
-            raise SettingsError(msg)
-        if not value or option in _NO_TEXT or not _is_option(name, value, variable):
-            continue
-        if option in OWNED and value.lower() not in {OWNED[option], "-1"}:
-            msg = f"{variable} is refused: the outbox relies on {option}={OWNED[option]}."
-            raise SettingsError(msg)
-        options[option] = value
+        options |= _override(name, value)
     return {**options, **OWNED, "delivery.timeout.ms": str(int(DELIVERY_SECONDS * 1000))}
+
+
+def faults(settings: KafkaSettings) -> list[str]:
+    """The sentence of every override that is refused; `configuration` raises the first."""
+    found = []
+    for name, value in settings.overrides.items():
+        try:
+            _override(name, value)
+        except SettingsError as error:
+            found.append(str(error))
+    return found
+
+
+def _override(name: str, value: str) -> dict[str, str]:
+    """The option that a variable sets; nothing when it is not meant for the client."""
+    option = _SYNONYMS.get(name, name)
+    variable = "KAFKA_" + name.upper().replace(".", "_")
+    if option in _BOUND_BY_US:
+        msg = f"{variable} is refused: the outbox bounds its own sending."
+        raise SettingsError(msg)
+    if not value or option in _NO_TEXT or not _is_option(name, value, variable):
+        return {}
+    if option in OWNED and value.lower() not in {OWNED[option], "-1"}:
+        msg = f"{variable} is refused: the outbox relies on {option}={OWNED[option]}."
+        raise SettingsError(msg)
+    return {option: value}
 
 
 def _is_option(name: str, value: str, variable: str) -> bool:

@@ -17,7 +17,9 @@ class SettingsError(Exception):
     """A wrong or missing environment variable, as one plain sentence."""
 
 
-class _Group(BaseSettings):
+class SettingsGroup(BaseSettings):
+    """Variables that a part of the product needs together."""
+
     model_config = SettingsConfigDict(frozen=True, extra="ignore", env_ignore_empty=True)
 
     @classmethod
@@ -26,25 +28,37 @@ class _Group(BaseSettings):
         try:
             return cls()
         except ValidationError as error:
-            raise SettingsError(_sentence(error)) from None
+            raise SettingsError(_faults(error)[0][1]) from None
+
+    @classmethod
+    def faults(cls) -> list[tuple[str, str]]:
+        """Every variable that is wrong, with the sentence that says why; `load` tells the first."""
+        try:
+            cls()
+        except ValidationError as error:
+            return _faults(error)
+        return []
 
 
-def _sentence(error: ValidationError) -> str:
-    """The first complaint only: mended one by one, and the value itself is never repeated."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    variable = str(first["loc"][0]).upper() if first["loc"] else "The environment"
-    if first["type"] == "missing":
-        return f"{variable} is not set."
-    if variable not in os.environ:  # then it was the other name of the same thing
-        variable = variable.replace("_OTLP_TRACES_", "_OTLP_")
-    reason = first["msg"].removeprefix("Value error, ")
-    return f"{variable} is wrong: {reason[:1].lower()}{reason[1:]}."
+def _faults(error: ValidationError) -> list[tuple[str, str]]:
+    """Each fault's variable and sentence; the value itself is never repeated."""
+    found = []
+    for fault in error.errors(include_url=False, include_input=False):
+        variable = str(fault["loc"][0]).upper() if fault["loc"] else "The environment"
+        sentence = f"{variable} is not set."
+        if fault["type"] != "missing":
+            if variable not in os.environ:  # then it was the other name of the same thing
+                variable = variable.replace("_OTLP_TRACES_", "_OTLP_")
+            reason = fault["msg"].removeprefix("Value error, ")
+            sentence = f"{variable} is wrong: {reason[:1].lower()}{reason[1:]}."
+        found.append((variable, sentence))
+    return found
 
 
 def _postgresql(text: str) -> str:
     try:
         url = make_url(text)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # the latter repeats what it takes for the port
         raise ValueError(
             "it must look like postgresql://user:password@host:port/database"
         ) from None
@@ -74,7 +88,7 @@ def _headers(text: str) -> str:
     return text
 
 
-class DatabaseSettings(_Group):
+class DatabaseSettings(SettingsGroup):
     """Where the appointments are."""
 
     database_url: Annotated[str, AfterValidator(_postgresql)] = Field(
@@ -87,7 +101,7 @@ class DatabaseSettings(_Group):
         return make_url(self.database_url).set(drivername="postgresql+psycopg2")
 
 
-class BrokerSettings(_Group):
+class BrokerSettings(SettingsGroup):
     """Where the ticks travel."""
 
     celery_broker_url: Annotated[str, AfterValidator(_redis)] = Field(
@@ -95,7 +109,7 @@ class BrokerSettings(_Group):
     )
 
 
-class AppointmentTimeoutSettings(_Group):
+class AppointmentTimeoutSettings(SettingsGroup):
     """How appointments expire (`AppointmentTimeoutOptions`)."""
 
     appointment_timeout_interval_seconds: float = Field(
@@ -121,7 +135,7 @@ class AppointmentTimeoutSettings(_Group):
     )
 
 
-class OutboxSettings(_Group):
+class OutboxSettings(SettingsGroup):
     """How the outbox drains and is kept small."""
 
     outbox_publisher_interval_seconds: float = Field(
@@ -141,7 +155,7 @@ class OutboxSettings(_Group):
     )
 
 
-class TelemetrySettings(_Group):
+class TelemetrySettings(SettingsGroup):
     """How the product speaks to those who watch it."""
 
     log_format: Literal["json", "console"] = Field(
@@ -158,7 +172,7 @@ def _otlp(name: str) -> AliasChoices:
     return AliasChoices(f"otel_exporter_otlp_traces_{name}", f"otel_exporter_otlp_{name}")
 
 
-class TracingSettings(_Group):
+class TracingSettings(SettingsGroup):
     """Whether and where spans go. OpenTelemetry reads the rest of the `OTEL_*` by itself."""
 
     otel_exporter_otlp_endpoint: Annotated[str, AfterValidator(_http)] | None = Field(
@@ -190,7 +204,7 @@ class TracingSettings(_Group):
         return bool(self.otel_exporter_otlp_endpoint or self.otel_traces_exporter)
 
 
-class KafkaSettings(_Group):
+class KafkaSettings(SettingsGroup):
     """Where the messages go. Further client options: `KAFKA_<OPTION_WITH_UNDERSCORES>`."""
 
     kafka_bootstrap_servers: str = Field(
@@ -208,7 +222,7 @@ class KafkaSettings(_Group):
         }
 
 
-GROUPS: tuple[type[_Group], ...] = (
+GROUPS: tuple[type[SettingsGroup], ...] = (
     DatabaseSettings,
     BrokerSettings,
     KafkaSettings,

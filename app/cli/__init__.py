@@ -25,6 +25,7 @@ def main() -> None:
 
     from app.cli import (  # noqa: PLC0415
         brake,
+        doctor,
         expire,
         health,
         migrate,
@@ -50,6 +51,7 @@ def main() -> None:
         verify.verify,
         why.why,
         expire.expire,
+        doctor.doctor,
     ):
         app.command()(command)
     app.add_typer(outbox.app, name="outbox")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from typing import Any
 
 from rich.console import Console
@@ -16,6 +17,9 @@ from app import database, schema
 from app.settings import DatabaseSettings
 
 _PIPED_WIDTH = 150  # columns, where no terminal says how many it has
+
+if isinstance(sys.stdout, TextIOWrapper):
+    sys.stdout.reconfigure(errors="replace")  # a terminal without such signs is no reason to end
 
 console = Console(
     highlight=False, markup=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH

@@ -8,10 +8,7 @@ import typer
 from app.cli.desk import connected, console
 from app.settings import AppointmentTimeoutSettings
 from app.store import runs
-from app.store.runs import Job
-
-MISSED_TICKS = 5
-"""So many intervals without the end of a cycle, anywhere, and the jobs do not live."""
+from app.store.runs import MISSED_TICKS, Job
 
 
 def health(

@@ -9,6 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
+MISSED_TICKS = 5
+"""So many intervals without the end of a cycle, anywhere, and the jobs do not live."""
+
 
 class Job(StrEnum):
     """The three jobs, as their runs are kept."""

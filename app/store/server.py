@@ -1,0 +1,169 @@
+"""What an operator's PostgreSQL is like, as far as the product depends on it. Only reads."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from app import database
+from app.store.catalogue import TABLES
+
+LIMIT = "5s"
+"""For a look's statements: catalogs answer in milliseconds, or something holds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Which server has answered, and its clock."""
+
+    version: int
+    """As 140005 for 14.5."""
+    standby: bool
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting's value in force since the session began, in its own unit; `asked` by us."""
+
+    name: str
+    in_force: str
+    asked: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """How many the connected role may have, by whom it is limited, and how many are taken."""
+
+    room: int
+    limited_by: str
+    server_room: int
+    taken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What keeps dead rows, or the log, from being removed."""
+
+    kind: str
+    name: str
+    application: str
+    seconds: float | None
+    kept_log: str | None
+
+
+@contextmanager
+def look(connection: Connection) -> Iterator[Connection]:
+    """A transaction that PostgreSQL itself keeps from writing, with bounded statements."""
+    with connection.begin():
+        connection.execute(text("SET TRANSACTION READ ONLY"))
+        database.allow(connection, LIMIT)
+        yield connection
+
+
+def server(connection: Connection) -> Server:
+    """Whom the connection has reached."""
+    return Server(
+        *connection.execute(
+            text(
+                """SELECT current_setting('server_version_num')::integer, pg_is_in_recovery(),
+                    clock_timestamp()"""
+            )
+        ).one()
+    )
+
+
+def settings(connection: Connection, asked: Mapping[str, str]) -> dict[str, Setting]:
+    """What is in force of `asked`, and what the server makes of what was asked for."""
+    for name, value in asked.items():
+        connection.execute(
+            text("SELECT set_config(:name, :value, true)"), {"name": name, "value": value}
+        )
+    return {one.name: one for one in in_force(connection, list(asked))}
+
+
+def in_force(connection: Connection, names: Sequence[str]) -> list[Setting]:
+    """These settings as they were when the session began; unknown ones are left out."""
+    rows = connection.execute(
+        text(
+            """SELECT name, reset_val, setting, coalesce(unit, '') FROM pg_settings
+            WHERE name = ANY(:names) ORDER BY name"""
+        ),
+        {"names": list(names)},
+    )
+    return [Setting(*row) for row in rows]
+
+
+def tables(connection: Connection, oddity: str) -> list[str]:
+    """Our tables of which this is true."""
+    rows = connection.execute(
+        text(
+            f"""SELECT relname FROM pg_class relation JOIN pg_namespace n ON n.oid = relnamespace
+            WHERE nspname = 'calendar' AND relname = ANY(:tables) AND {oddity} ORDER BY relname"""
+        ),
+        {"tables": list(TABLES)},
+    )
+    return list(rows.scalars())
+
+
+NOT_VACUUMED = """EXISTS (
+    SELECT FROM pg_options_to_table(reloptions)
+    WHERE option_name = 'autovacuum_enabled' AND NOT option_value::boolean)"""
+UNLOGGED = "relpersistence = 'u'"
+ROWS_HIDDEN = "row_security_active(relation.oid)"
+
+
+def connections(connection: Connection) -> Connections:
+    """The room for this role; a superuser is limited by the server alone."""
+    return Connections(*connection.execute(_CONNECTIONS).one())
+
+
+def holders(connection: Connection, seconds: float) -> list[Holder]:
+    """Transactions open for longer, and replication slots that nobody reads."""
+    return [Holder(*row) for row in connection.execute(_HOLDERS, {"seconds": seconds})]
+
+
+_CONNECTIONS = text(
+    """
+    WITH server AS (
+        SELECT current_setting('max_connections')::integer
+            - current_setting('superuser_reserved_connections')::integer
+            - coalesce(current_setting('reserved_connections', true)::integer, 0) AS room
+    ), limits (room, limited_by) AS (
+        SELECT room, 'max_connections' FROM server
+        UNION ALL
+        SELECT datconnlimit, 'database' FROM pg_database
+        WHERE datname = current_database() AND datconnlimit >= 0
+        UNION ALL
+        SELECT rolconnlimit, 'role' FROM pg_roles
+        WHERE rolname = session_user AND rolconnlimit >= 0
+    )
+    SELECT limits.room, limited_by, server.room,
+        (SELECT sum(numbackends)::integer FROM pg_stat_database)
+    FROM limits, server, pg_roles
+    WHERE rolname = session_user AND (NOT rolsuper OR limited_by = 'max_connections')
+    ORDER BY limits.room LIMIT 1
+    """
+)
+_HOLDERS = text(
+    """
+    SELECT 'transaction', pid::text, coalesce(application_name, ''),
+        extract(epoch FROM now() - xact_start)::float, NULL
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+      AND backend_type = 'client backend' AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL)
+      AND xact_start < now() - make_interval(secs => :seconds)
+    UNION ALL
+    SELECT 'prepared transaction', gid, '', extract(epoch FROM now() - prepared)::float, NULL
+    FROM pg_prepared_xacts
+    WHERE database = current_database() AND prepared < now() - make_interval(secs => :seconds)
+    UNION ALL
+    SELECT 'replication slot', slot_name, '', NULL,
+        pg_size_pretty(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn))
+    FROM pg_replication_slots
+    WHERE NOT active AND (restart_lsn IS NOT NULL OR xmin IS NOT NULL OR catalog_xmin IS NOT NULL)
+    """
+)
