@@ -11,6 +11,7 @@ from redis.exceptions import (
     BusyLoadingError,
     NoPermissionError,
     RedisError,
+    ResponseError,
 )
 from redis.exceptions import TimeoutError as NoAnswer
 from redis.retry import Retry
@@ -56,8 +57,19 @@ def _asked(url: str) -> Mapping[str, Any]:
         socket_connect_timeout=_SECONDS,
         retry=Retry(NoBackoff(), 0),
     ) as client:
-        found: Mapping[str, Any] = client.info()
+        found: dict[str, Any] = client.info()
+        if found.get("rdb_last_bgsave_status") == "err":
+            found |= _snapshots(client)
         return found
+
+
+def _snapshots(client: "Redis") -> Mapping[str, Any]:
+    """Whether a snapshot that fails keeps it from writing; nothing where that may not be asked."""
+    try:
+        found: Mapping[str, Any] = client.config_get("save", "stop-writes-on-bgsave-error")
+    except ResponseError:
+        return {}
+    return found
 
 
 def _in_its_words(url: str) -> str:

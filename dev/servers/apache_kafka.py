@@ -36,7 +36,8 @@ class ApacheKafka(Kafka):
     """A broker with `topics`, name to number of partitions; it never makes others by itself.
 
     Clients are sent to `advertised`, a port of 127.0.0.1 (None: its own), so that a proxy can
-    stand before it. The log stays over `restart`, `kill` and `start`, until `close`.
+    stand before it. The log stays over `restart`, `kill` and `start`, until `close`. `settings`
+    win over ours.
     Raises ServerError when mvn or java is missing.
     """
 
@@ -50,9 +51,11 @@ class ApacheKafka(Kafka):
         port: int | None = None,
         topics: Mapping[str, int] | None = None,
         advertised: int | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(directory, port=port, topics=topics)
         self.advertised = advertised
+        self.settings = dict(settings or {})
         self._java = _program("java")
         self._class_path = _class_path(_program("mvn"))
         self._cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -97,6 +100,7 @@ class ApacheKafka(Kafka):
             "log.dirs": str(self.data),
             "auto.create.topics.enable": "false",
             "offsets.topic.replication.factor": "1",
+            **self.settings,
         }
 
     def _format(self, properties: Path) -> None:

@@ -1,5 +1,6 @@
 """Valkey, the broker Celery talks to: in memory only, empty after every start."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 from urllib.parse import quote
@@ -16,15 +17,24 @@ from dev.servers.server import Server
 
 
 class Valkey(Server):
-    """A Valkey server that refuses writes when full instead of dropping keys."""
+    """A Valkey server that refuses writes when full instead of dropping keys.
+
+    `settings` win over ours.
+    """
 
     name: ClassVar[str] = "valkey"
 
     def __init__(
-        self, directory: Path, *, port: int | None = None, password: str | None = None
+        self,
+        directory: Path,
+        *,
+        port: int | None = None,
+        password: str | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(directory, port=port)
         self.password = password
+        self.settings = dict(settings or {})
 
     @property
     def url(self) -> str:
@@ -43,6 +53,7 @@ class Valkey(Server):
             "save": "",
             "maxmemory-policy": "noeviction",
             "requirepass": self.password or "",
+            **self.settings,
         }
         argv: list[str | Path] = [executable(found, self.directory)]
         for name, value in settings.items():
