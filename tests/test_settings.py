@@ -62,6 +62,7 @@ def test_a_missing_variable_is_named(group: type[DatabaseSettings]) -> None:
         (BrokerSettings, "CELERY_BROKER_URL", "amqp://s3cret@host"),
         (DatabaseSettings, "DATABASE_URL", "postgresql://u:s3cret@host/"),
         (DatabaseSettings, "DATABASE_URL", "postgresql+psycopg://u:s3cret@host/x"),
+        (DatabaseSettings, "DATABASE_URL", "postgresql://u:p@host:s3cret/x"),
         (TracingSettings, "OTEL_EXPORTER_OTLP_ENDPOINT", "s3cret@collector:4318"),
         (TracingSettings, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "grpc://u:s3cret@collector"),
         (TracingSettings, "OTEL_EXPORTER_OTLP_HEADERS", "api-key: s3cret"),

@@ -12,7 +12,7 @@ from app import database
 from app.kafka import Sender
 from app.publish import DrainOptions, drain
 from app.retention import RetentionOptions, sweep
-from app.store import status
+from app.store import privileges, status
 from dev.servers.kafka import Kafka
 from dev.servers.postgres import Postgres
 from tests.neighbour import holding
@@ -126,6 +126,33 @@ def test_the_limits_of_a_session_stand_on_the_role_too(
         ).scalars()
         found = dict(item.split("=", 1) for item in on_the_role)
     assert {name.lower(): value for name, value in found.items()} == database.SESSION
+
+
+def test_the_doctor_knows_exactly_what_the_file_grants(worker: Engine) -> None:
+    """Alembic's own table is read by who migrates."""
+    with worker.begin() as connection:
+        granted = connection.execute(
+            text(
+                """SELECT privilege_type, table_name, '' FROM information_schema.table_privileges
+                WHERE table_schema = 'calendar' AND grantee = :role
+                  AND table_name <> 'alembic_version'
+                UNION ALL
+                SELECT privilege_type, table_name, column_name
+                FROM information_schema.column_privileges c
+                WHERE table_schema = 'calendar' AND grantee = :role AND NOT EXISTS (
+                    SELECT FROM information_schema.table_privileges t
+                    WHERE t.table_schema = c.table_schema AND t.table_name = c.table_name
+                      AND t.grantee = c.grantee AND t.privilege_type = c.privilege_type)"""
+            ),
+            {"role": ROLE},
+        ).all()
+        assert privileges.lacking(connection) == []
+    listed = [
+        (grant.privilege, grant.table, column)
+        for grant in privileges.GRANTS
+        for column in grant.columns or ("",)
+    ]
+    assert sorted(map(tuple, granted)) == sorted(listed)
 
 
 def test_our_triggers_ask_no_rights_of_the_calendars_own_application(

@@ -63,13 +63,13 @@ def _asked(url: str) -> Mapping[str, Any]:
         return found
 
 
-def _snapshots(client: "Redis") -> Mapping[str, Any]:
-    """Whether a snapshot that fails keeps it from writing; nothing where that may not be asked."""
+def _snapshots(client: Redis) -> Mapping[str, Any]:
+    """Whether a failed snapshot keeps it from writing; nothing where that may not be asked."""
     try:
-        found: Mapping[str, Any] = client.config_get("save", "stop-writes-on-bgsave-error")
+        told: Mapping[Any, Any] = client.config_get("save", "stop-writes-on-bgsave-error")
     except ResponseError:
         return {}
-    return found
+    return {"snapshots": bool(told["save"]) and told["stop-writes-on-bgsave-error"] == "yes"}
 
 
 def _in_its_words(url: str) -> str:
@@ -118,7 +118,7 @@ def judged(found: Mapping[str, Any]) -> Iterator[Complaint]:
             "It is a replica: no tick can be sent there.",
             "Let CELERY_BROKER_URL name the primary.",
         )
-    if found.get("rdb_last_bgsave_status") == "err":
+    if found.get("rdb_last_bgsave_status") == "err" and found.get("snapshots", True):
         yield Complaint(
             "Its last snapshot failed: by default it then refuses every write, and so every tick.",
             'See to its disk, or `CONFIG SET save ""`: a broker of ticks need not be kept.',

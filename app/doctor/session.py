@@ -121,8 +121,8 @@ def _limit(name: str, found: str, *, serious: bool = True) -> Complaint:
 
 def _unexpected(setting: Setting, role: str) -> Iterator[Complaint]:
     wanted, otherwise = _EXPECTED[setting.name]
+    mends = f"ALTER ROLE {role} SET {setting.name} = '{wanted}'"
+    if setting.name == "default_transaction_read_only":  # which may keep that from being written
+        mends = f"SET {setting.name} = {wanted}; {mends}"
     if setting.in_force != wanted:
-        yield Complaint(
-            f"{setting.name} is {setting.in_force}: {otherwise}.",
-            f"`ALTER ROLE {role} SET {setting.name} = '{wanted}'`",
-        )
+        yield Complaint(f"{setting.name} is {setting.in_force}: {otherwise}.", f"`{mends}`")

@@ -84,7 +84,7 @@ def _replication(topic: Topic, copies: int, found: Mapping[str, str]) -> Iterato
             topic.name,
             f"min.insync.replicas is {wanted} and it has {copies} replicas: nothing is ever"
             " acknowledged",
-            f"min.insync.replicas={max(1, copies - 1)}",
+            f"min.insync.replicas={min(2, copies)}",
         )
         return
     for one in topic.partitions:

@@ -52,7 +52,6 @@ def patient(durable: Postgres, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pati
     monkeypatch.setenv("DATABASE_URL", made.url)
     assert made.found() == []
     yield made
-    made.sql(f"DROP OWNED BY {made.role}")
+    made.sql("SET default_transaction_read_only = off", f"DROP OWNED BY {made.role}")
     durable.drop_database(made.name)
-    with_no_database = Patient(durable, "postgres")
-    with_no_database.sql(f"DROP ROLE {made.role}")
+    Patient(durable, "postgres").sql(f"DROP ROLE {made.role}")

@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from app.doctor import examine
 from app.doctor.complaint import Complaint
 from dev.servers.database import autocommit
 from dev.servers.postgres import Postgres
-from tests.neighbour import wait_until
 
 WORKER_ROLE = Path(__file__).parents[2] / "ops" / "postgres" / "worker-role.sql"
 _DEFINITIONS = """
@@ -54,9 +53,9 @@ class Patient:
 
     def make_role(self) -> None:
         """As the shipped file makes it, with the grant that the doctor only advises."""
-        psql = [self.server.bin_dir / "psql", self.server.url(self.name), "-q"]
+        psql = [str(self.server.bin_dir / "psql"), self.server.url(self.name), "-q"]
         variables = ["-v", "ON_ERROR_STOP=1", "-v", f"role={self.role}"]
-        subprocess.run([*psql, *variables, "-f", WORKER_ROLE], check=True)
+        subprocess.run([*psql, *variables, "-f", str(WORKER_ROLE)], check=True)
         self.sql(f"ALTER ROLE {self.role} LOGIN", f"GRANT pg_read_all_stats TO {self.role}")
 
     def sql(self, *statements: str) -> list[tuple[Any, ...]]:
@@ -75,10 +74,6 @@ class Patient:
         for complaint in complaints:
             assert prescribed(complaint), complaint
             self.sql(*prescribed(complaint))
-
-    def becomes(self, healthy: Callable[[], object], what: str) -> None:
-        """Wait for what the server does in its own time, such as reading its configuration."""
-        wait_until(healthy, what)
 
     def definitions(self) -> list[tuple[Any, ...]]:
         """Every constraint, index and trigger, as PostgreSQL itself spells it."""

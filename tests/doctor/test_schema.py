@@ -55,46 +55,48 @@ def test_what_is_missing_is_named_and_its_remedy_makes_it_anew(
 
 
 @pytest.mark.parametrize(
-    ("planted", "found"),
+    ("planted", "name", "state"),
     [
         (
             """UPDATE pg_index SET indisvalid = false
             WHERE indexrelid = 'calendar.ix_appointments_pending_expires_at'::regclass""",
-            "index ix_appointments_pending_expires_at on calendar.appointments is invalid",
+            "index ix_appointments_pending_expires_at on calendar.appointments",
+            "invalid",
         ),
         (
             """ALTER TABLE calendar.event_reminders
             DISABLE TRIGGER no_pending_reminder_on_cancelled_event""",
-            "trigger no_pending_reminder_on_cancelled_event on calendar.event_reminders is switched"
-            " off",
+            "trigger no_pending_reminder_on_cancelled_event on calendar.event_reminders",
+            "switched off",
         ),
         (
             """ALTER TABLE calendar.calendar_events
             ENABLE REPLICA TRIGGER no_pending_reminder_on_cancelled_event""",
-            "trigger no_pending_reminder_on_cancelled_event on calendar.calendar_events is switched"
-            " off",
+            "trigger no_pending_reminder_on_cancelled_event on calendar.calendar_events",
+            "switched off",
         ),
         (
             """ALTER TABLE calendar.appointments DROP CONSTRAINT appointment_status_known;
             ALTER TABLE calendar.appointments ADD CONSTRAINT appointment_status_known CHECK (status
             IN ('Pending', 'Confirmed', 'Declined', 'Cancelled', 'Expired')) NOT VALID""",
-            "constraint appointment_status_known on calendar.appointments is invalid",
+            "constraint appointment_status_known on calendar.appointments",
+            "invalid",
         ),
         (
             "ALTER TABLE calendar.event_reminders DISABLE TRIGGER ALL",
-            "reference event_reminders_calendar_event_id_fkey on calendar.event_reminders is"
-            " switched off",
+            "reference event_reminders_calendar_event_id_fkey on calendar.event_reminders",
+            "switched off",
         ),
-        ("ALTER TABLE calendar.brake SET UNLOGGED", "table calendar.brake is unlogged"),
+        ("ALTER TABLE calendar.brake SET UNLOGGED", "table calendar.brake", "unlogged"),
     ],
 )
 def test_what_is_there_and_not_at_work_is_named_and_mended(
-    patient: Patient, planted: str, found: str
+    patient: Patient, planted: str, name: str, state: str
 ) -> None:
     before = patient.definitions()
     patient.sql(planted)
     complaints = patient.found()
-    assert found in complaints[0].found
+    assert complaints[0].found.startswith(f"The {name} is {state}: ")
     patient.mend(complaints)
     assert patient.found() == []
     assert patient.definitions() == before
