@@ -1,8 +1,6 @@
 """Topics that do not keep what they take, on a real Apache Kafka of two brokers."""
 
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +26,7 @@ from app.domain.outbox import TOPICS
 from dev.servers.apache_kafka import ApacheKafka
 from dev.servers.port import LOOPBACK
 from tests.neighbour import wait_until
+from tests.programs import needed
 
 SECONDS = 30
 FIRST, LAST = TOPICS
@@ -35,10 +34,6 @@ OPEN_TO_ALL = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
 }
-MISSING = [program for program in ("mvn", "java") if shutil.which(program) is None]
-pytestmark = pytest.mark.skipif(
-    bool(MISSING) and "CI" not in os.environ, reason=f"Apache Kafka needs {' and '.join(MISSING)}"
-)
 
 
 class FurtherBroker(ApacheKafka):
@@ -62,6 +57,8 @@ class FurtherBroker(ApacheKafka):
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ApacheKafka]]:
     """A cluster of two, which asks an authorizer."""
+    needed("java", "default-jre-headless")
+    needed("mvn", "maven")
     places = [tmp_path_factory.mktemp(name) for name in ("first", "second")]
     with (
         ApacheKafka(places[0], settings=OPEN_TO_ALL) as first,
