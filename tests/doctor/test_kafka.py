@@ -151,7 +151,7 @@ def test_an_advertised_address_that_is_not_in_reach(
 @pytest.fixture
 def mock(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockKafka]:
     """It has no topic administration, so that each question for it ends by its bound."""
-    monkeypatch.setattr(cluster, "LASTS", 1.0)
+    monkeypatch.setattr(cluster, "SECONDS", 1.0)
     with MockKafka(dict.fromkeys(TOPICS, 2)) as server:
         monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", server.bootstrap)
         assert found() == []
