@@ -11,6 +11,7 @@ from celery.exceptions import InvalidTaskError
 from celery.worker.strategy import default
 from kombu.exceptions import OperationalError
 from kombu.transport import redis
+from redis.exceptions import ConnectionError as ConnectionLostError
 
 from app.telemetry import logs
 
@@ -26,6 +27,16 @@ class Channel(redis.Channel):
         except ValueError as error:  # JSON's and UTF-8's errors: nothing here can be delivered
             log.error("message refused", error=type(error).__name__, reason="it is no JSON")  # noqa: TRY400
             return True
+
+    def _connparams(self, *arguments: Any, **options: Any) -> Any:
+        """Where Redis is; a channel outlives its connection, and may still ask.
+
+        Kombu gives back what a lost connection had taken when it closes its channels: after the
+        connection, whose address is gone by then. The worker would take that for the end.
+        """
+        if self.connection.client is None:
+            raise ConnectionLostError("the connection to the broker is closed")
+        return super()._connparams(*arguments, **options)  # type: ignore[misc]
 
 
 class Transport(redis.Transport):

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 import redis
+from kombu import Connection
 
 from dev.servers.valkey import Valkey
+from tasks.refusal import Transport
 from tests.neighbour import wait_until
 from tests.system.celery_process import tick
 from tests.system.conftest import Start
@@ -82,3 +84,16 @@ def test_a_hostile_message_is_refused_and_the_worker_lives(
     assert world.status(made) == "Expired"
     wait_until(lambda: queue.llen(TASK) == 0, "an empty queue")
     assert len(world.all("SELECT FROM calendar.job_runs WHERE job = 'appointment_timeout'")) == 1
+
+
+def test_a_channel_that_outlives_its_connection_tells_a_lost_connection(valkey: Valkey) -> None:
+    """It gives back what it had taken; any other error the worker would take for the end."""
+    with Connection(valkey.url, transport=Transport) as connection:
+        queue = connection.SimpleQueue("taken")
+        queue.put({})
+        queue.get(timeout=30)  # and it is not acknowledged
+        valkey.stop()
+        connection.transport.client = None  # as kombu leaves it when it has closed the connection
+        channel: Any = connection.default_channel
+        with pytest.raises(connection.connection_errors, match="broker is closed"):
+            channel.close()
