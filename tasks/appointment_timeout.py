@@ -37,7 +37,7 @@ def appointment_timeout(self: "Task[[], dict[str, int]]") -> dict[str, int]:
                 _options(settings),
                 run_id,
                 stopping=instance().stopping,
-                tell=telling(run_id, wake),
+                tell=telling(wake),
                 trace=traces.here().item,
             )
         full = report.full(settings.appointment_timeout_batch_size)

@@ -39,11 +39,11 @@ def engine() -> Engine:
     return database.engine(DatabaseSettings.load().url, lanes + 2)
 
 
-def telling(run_id: str, *more: facts.Tell) -> facts.Tell:
+def telling(*more: facts.Tell) -> facts.Tell:
     """Who hears of a run: log, metrics, traces, and `more`."""
     from app.telemetry import metrics  # noqa: PLC0415 - in a worker only
 
-    return facts.tell_all(logs.listener(run_id), metrics.listener, traces.here().hear, *more)
+    return facts.tell_all(logs.listener, metrics.listener, traces.here().hear, *more)
 
 
 def one_at_a_time(
@@ -52,7 +52,7 @@ def one_at_a_time(
     """Run, unless the previous run is still at work on this node: then skip at once (S1)."""
     run_id = str(task.request.id)
     sender = getattr(task.request, "traceparent", None)
-    with traces.here().tick(task.name, run_id, sender):
+    with logs.of_run(run_id), traces.here().tick(task.name, run_id, sender):
         with instance().slot(job).hold() as ours:
             if ours:
                 return work()
@@ -60,7 +60,7 @@ def one_at_a_time(
 
 
 def _skipped(job: Job, run_id: str, nothing: dict[str, int]) -> dict[str, int]:
-    telling(run_id)(facts.TickSkipped(job, facts.STILL_RUNNING))
+    telling()(facts.TickSkipped(job, facts.STILL_RUNNING))
     with suppress(SQLAlchemyError), engine().begin() as connection:  # logged already
         runs.record(connection, run_id, job, Outcome.SKIPPED, nothing, facts.STILL_RUNNING)
     return nothing

@@ -30,7 +30,7 @@ def outbox_publisher(self: "Task[[], dict[str, int]]") -> dict[str, int]:
                 ),
                 run_id,
                 stopping=instance().stopping,
-                tell=telling(run_id),
+                tell=telling(),
             )
         return ended(report.outcome, report.detail, report.result())
 

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from contextlib import AbstractContextManager
 from functools import singledispatch
 from typing import Any
 
@@ -57,30 +58,35 @@ def configure(log_format: str) -> None:
     logging.captureWarnings(capture=True)
 
 
-def listener(run_id: str) -> facts.Tell:
-    """One run's facts as the specification's log lines (section 8); identifiers only."""
-    log = logger().bind(runId=run_id)
-    return lambda fact: _line(fact, log)
+_log = logger()
+
+
+def of_run(run_id: str) -> AbstractContextManager[None]:
+    """Every line that is logged in the block, whoever logs it, names the run."""
+    return structlog.contextvars.bound_contextvars(runId=run_id)
 
 
 @singledispatch
-def _line(_fact: facts.Fact, _log: Log) -> None:
-    """A fact without a line of its own: another's has its number."""
+def listener(_fact: facts.Fact) -> None:
+    """A run's facts as the specification's log lines (section 8); identifiers only.
+
+    A fact without a line of its own: another's has its number.
+    """
 
 
-@_line.register
-def _(fact: facts.CycleStarted, log: Log) -> None:
-    log.info("cycle started", AsOf=fact.as_of.isoformat())
+@listener.register
+def _(fact: facts.CycleStarted) -> None:
+    _log.info("cycle started", AsOf=fact.as_of.isoformat())
 
 
-@_line.register
-def _(fact: facts.BatchSelected, log: Log) -> None:
-    log.info("batch selected", count=fact.count)
+@listener.register
+def _(fact: facts.BatchSelected) -> None:
+    _log.info("batch selected", count=fact.count)
 
 
-@_line.register
-def _(fact: facts.AppointmentExpired, log: Log) -> None:
-    log.info(
+@listener.register
+def _(fact: facts.AppointmentExpired) -> None:
+    _log.info(
         "appointment expired",
         AppointmentId=str(fact.appointment_id),
         SlotId=str(fact.slot_id),
@@ -90,9 +96,9 @@ def _(fact: facts.AppointmentExpired, log: Log) -> None:
     )
 
 
-@_line.register
-def _(fact: facts.ItemFailed, log: Log) -> None:
-    log.error(
+@listener.register
+def _(fact: facts.ItemFailed) -> None:
+    _log.error(
         "item failed",
         AppointmentId=str(fact.appointment_id),
         exception=fact.failure.rule,
@@ -100,9 +106,9 @@ def _(fact: facts.ItemFailed, log: Log) -> None:
     )
 
 
-@_line.register
-def _(fact: facts.MessageRefused, log: Log) -> None:
-    log.error(
+@listener.register
+def _(fact: facts.MessageRefused) -> None:
+    _log.error(
         "message refused",
         messageId=str(fact.message_id),
         topic=fact.topic,
@@ -112,27 +118,27 @@ def _(fact: facts.MessageRefused, log: Log) -> None:
     )
 
 
-@_line.register
-def _(fact: facts.TickSkipped, log: Log) -> None:
+@listener.register
+def _(fact: facts.TickSkipped) -> None:
     # A wake-up that meets a drain at work is the rule, a cycle that does is not.
     level = "info" if fact.job == Job.OUTBOX_PUBLISHER else "warning"
-    getattr(log, level)("tick skipped", job=fact.job, reason=fact.reason)
+    getattr(_log, level)("tick skipped", job=fact.job, reason=fact.reason)
 
 
-@_line.register
-def _(fact: facts.CycleEnded, log: Log) -> None:
-    _ended(log, "cycle completed", fact)
+@listener.register
+def _(fact: facts.CycleEnded) -> None:
+    _ended("cycle completed", fact)
 
 
-@_line.register
-def _(fact: facts.DrainEnded, log: Log) -> None:
+@listener.register
+def _(fact: facts.DrainEnded) -> None:
     if fact.outcome == Outcome.FAILED or any(
         v for k, v in fact.result.items() if k != "DurationMs"
     ):
-        _ended(log, "drain completed", fact)
+        _ended("drain completed", fact)
 
 
-def _ended(log: Log, name: str, fact: facts.CycleEnded | facts.DrainEnded) -> None:
+def _ended(name: str, fact: facts.CycleEnded | facts.DrainEnded) -> None:
     """Under the line's customary name whatever the outcome, so that one search finds them all."""
     level = "error" if fact.outcome == Outcome.FAILED else "info"
     figures = {
@@ -140,4 +146,4 @@ def _ended(log: Log, name: str, fact: facts.CycleEnded | facts.DrainEnded) -> No
         for key, value in fact.result.items()
     }
     detail = {"detail": fact.detail} if fact.detail else {}
-    getattr(log, level)(name, outcome=fact.outcome, **figures, **detail)
+    getattr(_log, level)(name, outcome=fact.outcome, **figures, **detail)

@@ -43,10 +43,12 @@ def test_every_line_of_worker_beat_and_flower_is_json_from_the_first_to_the_last
     world: World, quiet: dict[str, ServerProcess], environment: dict[str, str]
 ) -> None:
     made, poison = world.appointment(), world.appointment(slot_status="Available")
-    tick(TASK, environment)
+    run_id = tick(TASK, environment)
     log = quiet["worker"].log
     wait_until(lambda: str(made.appointment) in log.read_text(), "the expiry")
     wait_until(lambda: str(poison.appointment) in log.read_text(), "the failed item")
+    told = [json.loads(line) for line in log.read_text().splitlines() if "AppointmentId" in line]
+    assert {line["runId"] for line in told} == {run_id}  # bound once, on every lane
     for process in quiet.values():
         process.stop()
         lines = process.log.read_text().splitlines()
