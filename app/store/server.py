@@ -109,6 +109,18 @@ def tables(connection: Connection, oddity: str) -> list[str]:
     return list(rows.scalars())
 
 
+HOLDING_BACK_VACUUM = """
+    SELECT 'transaction' AS kind, pid::text AS name,
+        coalesce(application_name, '') AS application, xact_start AS began
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+      AND backend_type <> 'autovacuum worker'
+      AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL)
+    UNION ALL
+    SELECT 'prepared transaction', gid, '', prepared FROM pg_prepared_xacts
+    WHERE database = current_database()"""
+"""Open transactions of this database; what began before them stays as dead rows (vacuum's own
+do not count)."""
 NOT_VACUUMED = """EXISTS (
     SELECT FROM pg_options_to_table(reloptions)
     WHERE option_name = 'autovacuum_enabled' AND NOT option_value::boolean)"""
@@ -149,17 +161,9 @@ _CONNECTIONS = text(
     """
 )
 _HOLDERS = text(
-    """
-    SELECT 'transaction', pid::text, coalesce(application_name, ''),
-        extract(epoch FROM now() - xact_start)::float, NULL
-    FROM pg_stat_activity
-    WHERE datname = current_database() AND pid <> pg_backend_pid()
-      AND backend_type = 'client backend' AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL)
-      AND xact_start < now() - make_interval(secs => :seconds)
-    UNION ALL
-    SELECT 'prepared transaction', gid, '', extract(epoch FROM now() - prepared)::float, NULL
-    FROM pg_prepared_xacts
-    WHERE database = current_database() AND prepared < now() - make_interval(secs => :seconds)
+    f"""
+    SELECT kind, name, application, extract(epoch FROM now() - began)::float, NULL
+    FROM ({HOLDING_BACK_VACUUM}) holding WHERE began < now() - make_interval(secs => :seconds)
     UNION ALL
     SELECT 'replication slot', slot_name, '', NULL,
         pg_size_pretty(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn))

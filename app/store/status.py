@@ -6,6 +6,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+from app.store.server import HOLDING_BACK_VACUUM
+
 CAP = 100_000
 """Counts stop here: beyond it the exact number helps nobody and costs everybody."""
 
@@ -87,7 +89,7 @@ def overdue(connection: Connection, limit: int) -> list[Overdue]:
 
 
 LOOK = text(
-    """
+    f"""
     SELECT now(),
         (SELECT count(*) FROM (
             SELECT FROM calendar.appointments
@@ -96,8 +98,8 @@ LOOK = text(
          FROM calendar.appointments
          WHERE status = 'Pending' AND pending_expires_at < now()),
         (SELECT count(*) FROM (SELECT FROM calendar.expiry_failures LIMIT :cap) failing),
-        (SELECT extract(epoch FROM now() - first_failed_at)::float
-         FROM calendar.expiry_failures ORDER BY first_failed_at LIMIT 1),
+        (SELECT extract(epoch FROM now() - min(first_failed_at))::float
+         FROM (SELECT first_failed_at FROM calendar.expiry_failures LIMIT :cap) failing),
         (SELECT count(*) FROM (
             SELECT FROM calendar.outbox_messages
             WHERE published_at IS NULL AND discarded_at IS NULL LIMIT :cap) unsent),
@@ -117,13 +119,7 @@ LOOK = text(
         (SELECT extract(epoch FROM now() - pulled_at)::float
          FROM calendar.brake WHERE released_at IS NULL),
         (SELECT extract(epoch FROM coalesce(now() - min(began), '0'))::float
-         FROM (SELECT xact_start FROM pg_stat_activity
-               WHERE datname = current_database() AND backend_type <> 'autovacuum worker'
-                 AND (backend_xid IS NOT NULL OR backend_xmin IS NOT NULL)
-               UNION ALL
-               SELECT prepared FROM pg_prepared_xacts WHERE database = current_database()
-              ) open (began)
-         WHERE pg_has_role('pg_read_all_stats', 'USAGE')
+         FROM ({HOLDING_BACK_VACUUM}) holding WHERE pg_has_role('pg_read_all_stats', 'USAGE')
          HAVING pg_has_role('pg_read_all_stats', 'USAGE'))
     """
 )
