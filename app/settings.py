@@ -70,7 +70,7 @@ def _postgresql(text: str) -> str:
 
 
 def _redis(text: str) -> str:
-    if not text.startswith(("redis://", "rediss://", "sentinel://", "redis+socket://")):
+    if not text.startswith(("redis://", "rediss://", "redis+socket://")):
         raise ValueError("it must begin with redis:// or rediss://")
     return text
 

@@ -60,6 +60,7 @@ def test_a_missing_variable_is_named(group: type[DatabaseSettings]) -> None:
         (TelemetrySettings, "LOG_FORMAT", "xml"),
         (TelemetrySettings, "METRICS_PORT", "99999"),
         (BrokerSettings, "CELERY_BROKER_URL", "amqp://s3cret@host"),
+        (BrokerSettings, "CELERY_BROKER_URL", "sentinel://:s3cret@host:26379/0"),
         (DatabaseSettings, "DATABASE_URL", "postgresql://u:s3cret@host/"),
         (DatabaseSettings, "DATABASE_URL", "postgresql+psycopg://u:s3cret@host/x"),
         (DatabaseSettings, "DATABASE_URL", "postgresql://u:p@host:s3cret/x"),

@@ -29,12 +29,6 @@ FULL = 0.9
 def complaints() -> Iterator[Complaint]:
     """What is wrong with the broker, or with the way there."""
     url = of(BrokerSettings).celery_broker_url
-    if url.startswith("sentinel://"):
-        yield Complaint(
-            "CELERY_BROKER_URL names a Sentinel, which the product does not ask for its primary.",
-            "Let it name the primary, or a proxy that leads there, as redis://…",
-        )
-        return
     try:
         found = _asked(url)
     except NoPermissionError:

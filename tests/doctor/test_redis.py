@@ -73,7 +73,6 @@ def test_a_password_that_is_refused(
         ("redis://no-such-host.invalid/0", "nobody answers at its host and port"),
         ("redis://:s3cret/@127.0.0.1/0", "it cannot be understood"),
         ("redis://127.0.0.1/0?s3cret=1", "it cannot be understood"),
-        ("sentinel://127.0.0.1:26379/0", "names a Sentinel"),
     ],
 )
 def test_an_address_that_leads_nowhere(
