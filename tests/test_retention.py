@@ -101,6 +101,20 @@ def test_o5_records_of_runs_leave_after_their_own_time(world: World, engine: Eng
     assert sweep(engine, half_a_day) == {"OutboxMessagesRemoved": 1, "JobRunsRemoved": 0}
 
 
+def test_section_8_each_jobs_last_success_stays_however_old(world: World, engine: Engine) -> None:
+    """`status` and the alert on missing cycles go by it, after a week without one most of all."""
+    world.execute(
+        """INSERT INTO calendar.job_runs (run_id, job, started_at, finished_at, outcome)
+        SELECT job || days || outcome, job, now() - make_interval(days => days), now(), outcome
+        FROM unnest(ARRAY['appointment_timeout', 'outbox_publisher']) job,
+             unnest(ARRAY[20, 10]) days,
+             unnest(ARRAY['completed', 'failed']) outcome"""
+    )
+    assert sweep(engine, WEEK)["JobRunsRemoved"] == 6
+    kept = {row["run_id"] for row in world.all("SELECT run_id FROM calendar.job_runs")}
+    assert kept == {"appointment_timeout10completed", "outbox_publisher10completed"}
+
+
 def test_o5_every_batch_is_bounded_and_a_transaction_of_its_own(
     world: World, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
