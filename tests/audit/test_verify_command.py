@@ -1,8 +1,6 @@
 """`python -m app verify`, as an operator and as a program use it."""
 
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -19,6 +17,7 @@ from tests.audit.command import ROOT, app, environment
 from tests.audit.lawful import LawfulWorld
 from tests.conftest import engine_for
 from tests.neighbour import holding, wait_for_a_waiter, wait_until
+from tests.terminal import seen
 
 CHECKS = len(audit.CHECKS)
 
@@ -136,24 +135,10 @@ def test_an_incomplete_audit_is_exit_1_and_says_so_in_document_and_sentence(
 
 
 def test_a_terminal_sees_progress(lawful: LawfulWorld) -> None:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "app", "verify"]
-    env = {**environment(lawful.engine), "TERM": "xterm", "COLUMNS": "150"}
-    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(ours)
-    assert process.wait(60) == 0
-    assert "━" in shown.decode()
-    assert f"{CHECKS} checks: 0 violations" in shown.decode()
+    code, shown = seen([sys.executable, "-m", "app", "verify"], environment(lawful.engine))
+    assert code == 0
+    assert "━" in shown
+    assert f"{CHECKS} checks: 0 violations" in shown
 
 
 def test_ctrl_c_ends_it_within_a_statement(lawful: LawfulWorld) -> None:

@@ -10,19 +10,11 @@ from sqlalchemy import Engine
 
 from app.dry_run import RUN_ID, Prospect, prospects
 from app.store import brake
+from app.store.catalogue import TABLES
 from tests.neighbour import holding
 from tests.world import HOUR, MINUTE, World
 
 App = Callable[..., CompletedProcess[str]]
-TABLES = (
-    "appointments",
-    "availability_slots",
-    "calendar_events",
-    "event_reminders",
-    "outbox_messages",
-    "expiry_failures",
-    "job_runs",
-)
 
 
 def everything(world: World) -> dict[str, list[dict[str, Any]]]:

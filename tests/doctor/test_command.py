@@ -1,8 +1,6 @@
 """`python -m app doctor`, as an operator and as a program use it."""
 
 import json
-import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -19,6 +17,7 @@ from dev.servers.kafka import Kafka
 from dev.servers.port import free_port
 from dev.servers.valkey import Valkey
 from tests.doctor.patient import Patient
+from tests.terminal import seen
 from tests.world import World
 
 ROOT = Path(__file__).parents[2]
@@ -138,28 +137,10 @@ def test_a_terminal_without_the_signs_is_told_as_well(healthy: Environment) -> N
 
 
 def test_a_terminal_sees_who_is_examined(healthy: Environment) -> None:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "app", "doctor"],
-        cwd=ROOT,
-        env={**healthy, "TERM": "xterm", "COLUMNS": "150"},
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-        if not piece:
-            break
-        shown += piece
-    os.close(ours)
-    assert process.wait(60) == 0
-    assert "Looking at kafka …" in shown.decode()
-    assert "✓ kafka       ok" in shown.decode()
+    code, shown = seen([sys.executable, "-m", "app", "doctor"], healthy)
+    assert code == 0
+    assert "Looking at kafka …" in shown
+    assert "✓ kafka       ok" in shown
 
 
 def test_wrong_usage_is_exit_2() -> None:

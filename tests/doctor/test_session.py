@@ -11,6 +11,7 @@ from sqlalchemy import make_url
 from app import database
 from app.doctor.session import asked, transport
 from tests.doctor.patient import Patient
+from tests.system.tls_front import pass_on
 
 _STARTUP = 196608  # the protocol's version 3.0, which begins a startup packet
 
@@ -88,17 +89,8 @@ def _pool(client: socket.socket, patient: Patient) -> None:
     pairs = zip(words[::2], words[1::2], strict=False)
     kept = b"".join(b"%s\0%s\0" % pair for pair in pairs if pair[0] not in {b"options", b""})
     server.sendall(struct.pack("!II", len(kept) + 9, _STARTUP) + kept + b"\0")
-    threading.Thread(target=_pass_on, args=(server, client), daemon=True).start()
-    _pass_on(client, server)
-
-
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(65536):
-            target.sendall(data)
-    except OSError:  # either side is gone
-        pass
-    target.close()
+    threading.Thread(target=pass_on, args=(server, client), daemon=True).start()
+    pass_on(client, server)
 
 
 def test_limits_that_a_pooler_drops_are_set_on_the_role_by_the_remedy(

@@ -47,11 +47,12 @@ class TlsFront:
         except OSError:  # the client refused our certificate, or went away
             client.close()
             return
-        threading.Thread(target=_pass_on, args=(secured, server), daemon=True).start()
-        _pass_on(server, secured)
+        threading.Thread(target=pass_on, args=(secured, server), daemon=True).start()
+        pass_on(server, secured)
 
 
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
+def pass_on(source: socket.socket, target: socket.socket) -> None:
+    """Carry bytes one way until either side is gone; both are closed then."""
     try:
         while data := source.recv(65536):
             target.sendall(data)
