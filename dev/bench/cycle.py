@@ -1,0 +1,81 @@
+"""Figures about the cycle: items a second, beside what PostgreSQL can do and what a team writes."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from dev.bench import backlog, rounds
+from dev.bench.crew import WorkerProcess
+from dev.bench.figure import Measured, Samples, StructureError
+from dev.bench.limits import InDatabaseLoop
+from dev.bench.stage import Database, Stage
+
+LOOP, CYCLE, OBSERVED, BY_HAND = "in-database loop", "cycle", "cycle, observed", "by hand"
+
+
+def _rate(worker: WorkerProcess, items: int) -> Callable[[], float]:
+    def measure() -> float:
+        done = worker.do("cycle", items=items)
+        if done["ExpiredCount"] != items:
+            raise StructureError(f"a cycle of {items} expired {done['ExpiredCount']}")
+        return items / float(done["seconds"])
+
+    return measure
+
+
+def _compare(stage: Stage, *names: str) -> tuple[dict[str, Samples], int]:
+    """These, in turns, on one backlog that they share; and the size of a cycle."""
+    items, count = stage.size(200, 50), stage.size(9, 2)
+    with ExitStack() as closing:
+        made = closing.enter_context(stage.database())
+        backlog.bookings(made.engine, items * len(names) * (count + 1))
+        sides = {name: _side(stage, made, closing, name, items) for name in names}
+        found = rounds.side_by_side(count, sides)
+        backlog.check_whole(made.engine, items * len(names) * (count + 1))
+    return found, items
+
+
+def _side(
+    stage: Stage, made: Database, closing: ExitStack, name: str, items: int
+) -> Callable[[], float]:
+    if name == LOOP:
+        loop = InDatabaseLoop(made.engine)
+        closing.callback(loop.close)
+        return lambda: loop.run(items)
+    worker = closing.enter_context(stage.worker(made, observed=name == OBSERVED))
+    if name == BY_HAND:
+        return lambda: float(worker.do("by_hand", items=items)["rate"])
+    return _rate(worker, items)
+
+
+def against_the_loop(stage: Stage) -> Measured:
+    """One process, nobody listening."""
+    found, _ = _compare(stage, LOOP, CYCLE)
+    return Measured(rounds.divide(found[CYCLE], found[LOOP]), found)
+
+
+def observed(stage: Stage) -> Measured:
+    """One process, everything written down and counted."""
+    found, _ = _compare(stage, LOOP, OBSERVED, CYCLE)
+    cost = rounds.divide(found[OBSERVED], found[CYCLE]).median
+    notes = [f"observed ÷ unobserved: {cost:.2f}"]
+    return Measured(rounds.divide(found[OBSERVED], found[LOOP]), found, notes)
+
+
+def against_by_hand(stage: Stage) -> Measured:
+    """Beside the ORM."""
+    found, _ = _compare(stage, BY_HAND, CYCLE)
+    return Measured(rounds.divide(found[CYCLE], found[BY_HAND]), found)
+
+
+def by_connections(stage: Stage) -> Measured:
+    """What further connections of one process bring."""
+    items, count, lanes = stage.size(200, 50), stage.size(5, 2), (1, 2, 3, 4, 6)
+    with stage.database() as made, ExitStack() as closing:
+        backlog.bookings(made.engine, items * len(lanes) * (count + 1))
+        worker = closing.enter_context(stage.worker(made))
+
+        def rate(number: int) -> Callable[[], float]:
+            return lambda: items / float(worker.do("cycle", items=items, lanes=min(number, 4))["seconds"])
+
+        found = rounds.side_by_side(count, {f"{n} connections": rate(n) for n in lanes})
+    return Measured(rounds.divide(found["4 connections"], found["1 connections"]), found)

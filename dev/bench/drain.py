@@ -1,0 +1,89 @@
+"""Figures about the drain: messages a second, beside its two limits, and what two bring."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from sqlalchemy import text
+
+from dev.bench import backlog, rounds
+from dev.bench.crew import WorkerProcess, side_by_side
+from dev.bench.figure import Measured, Ratio, StructureError
+from dev.bench.stage import Database, Stage
+
+BATCH = 1000
+"""OUTBOX_PUBLISHER_BATCH_SIZE by default."""
+DRAIN, SEND, MARK = "drain", "sending from memory", "reading and marking"
+
+
+def _published(made: Database, count: int) -> None:
+    with made.engine.begin() as connection:
+        found = connection.execute(
+            text("SELECT count(published_at) FROM calendar.outbox_messages")
+        ).scalar_one()
+    if found != count:
+        raise StructureError(f"{found} of {count} messages are published")
+
+
+def _drain(stage: Stage, filled: Database, publishers: int, batch: int = BATCH) -> float:
+    """The rate of so many processes on one fresh copy of the backlog, producers warm."""
+    with stage.database(filled) as made, ExitStack() as closing:
+        workers = [
+            closing.enter_context(stage.worker(made, kafka=True)) for _ in range(publishers)
+        ]
+        side_by_side(workers, "send_only", count=1)
+        began = time.monotonic()
+        done = side_by_side(workers, "drain", batch=batch)
+        seconds = time.monotonic() - began
+        count = sum(int(one["published"]) for one in done)
+        if wrong := [one for one in done if one["outcome"] != "completed"]:
+            raise StructureError(f"a drain ended as {wrong[0]['outcome']}: {wrong[0]['detail']}")
+        _published(made, count)
+    return count / seconds
+
+
+def _mark(stage: Stage, filled: Database, batch: int = BATCH) -> float:
+    with stage.database(filled) as made, stage.worker(made) as worker:
+        return float(worker.do("mark_only", batch=batch)["rate"])
+
+
+def _send(stage: Stage, filled: Database, count: int) -> float:
+    with stage.worker(filled, kafka=True) as worker:
+        return float(worker.do("send_only", count=count)["rate"])
+
+
+def _slower(above: Sequence[float], *limits: Sequence[float]) -> Ratio:
+    return Ratio([one / min(others) for one, *others in zip(above, *limits, strict=True)])
+
+
+def against_the_slower_limit(stage: Stage) -> Measured:
+    """One process, each message with its own key, as expiries write them."""
+    count = stage.size(100_000, 4_000)
+    with stage.database() as filled:
+        backlog.messages(filled.engine, count)
+        filled.engine.dispose()
+        found = rounds.side_by_side(
+            stage.size(5, 1),
+            {
+                SEND: lambda: _send(stage, filled, count),
+                MARK: lambda: _mark(stage, filled),
+                DRAIN: lambda: _drain(stage, filled, 1),
+            },
+            warm_up=stage.size(1, 0),
+        )
+    ratio = _slower(found[DRAIN].values, found[SEND].values, found[MARK].values)
+    return Measured(ratio, found)
+
+
+def two_publishers(stage: Stage) -> Measured:
+    """Two processes on one backlog."""
+    count = stage.size(100_000, 4_000)
+    with stage.database() as filled:
+        backlog.messages(filled.engine, count)
+        filled.engine.dispose()
+        sides: dict[str, Callable[[], float]] = {
+            "one publisher": lambda: _drain(stage, filled, 1),
+            "two publishers": lambda: _drain(stage, filled, 2),
+        }
+        found = rounds.side_by_side(stage.size(5, 1), sides, warm_up=stage.size(1, 0))
+    return Measured(rounds.divide(found["two publishers"], found["one publisher"]), found)

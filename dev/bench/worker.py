@@ -1,0 +1,123 @@
+"""A process of the product, without Celery around it: `python -m dev.bench.worker [--observed]`.
+
+It reads what it is to do from its input, a JSON object a line, and answers in the same way.
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from app import database, facts, kafka, publish
+from app.expire import run_cycle
+from app.report import CycleOptions
+from app.settings import DatabaseSettings, KafkaSettings
+from app.telemetry import logs
+from dev.bench import by_hand, limits
+
+Answer = dict[str, Any]
+
+_LANES = 4
+_PAGE = resource.getpagesize()
+
+
+def _nobody(_run_id: str) -> facts.Tell:
+    return facts.nobody
+
+
+class Worker:
+    """What it can do; each method is a command."""
+
+    def __init__(self, *, observed: bool) -> None:
+        self.engine = database.engine(DatabaseSettings.load().url, _LANES + 2)
+        self.telling: Callable[[str], facts.Tell] = _nobody
+        if observed:  # as in a worker of Celery
+            from tasks.doors import telling  # noqa: PLC0415 - brings Celery
+
+            logs.configure("json")
+            self.telling = telling
+
+    def ready(self) -> Answer:
+        """It has started."""
+        return {}
+
+    def cycle(self, items: int, lanes: int = _LANES) -> Answer:
+        """One cycle, as the task runs it."""
+        run_id = str(uuid4())
+        began = time.monotonic()
+        report = run_cycle(
+            self.engine,
+            CycleOptions(batch_size=items, connections=lanes),
+            run_id,
+            tell=self.telling(run_id),
+        )
+        seconds = time.monotonic() - began
+        return {"seconds": seconds, "outcome": report.outcome, **report.result()}
+
+    def burn_down(self, items: int) -> Answer:
+        """Cycle after cycle, until one finds nothing."""
+        began, expired = time.monotonic(), 0
+        while found := int(self.cycle(items)["ExpiredCount"]):
+            expired += found
+        return {"seconds": time.monotonic() - began, "expired": expired}
+
+    def cycles(self, count: int) -> Answer:
+        """So many cycles; how large the process is then."""
+        for _ in range(count):
+            self.cycle(200)
+        return self.memory()
+
+    def by_hand(self, items: int) -> Answer:
+        """The job as written by hand, on the same engine."""
+        return {"rate": by_hand.run(self.engine, items)}
+
+    def drain(self, batch: int) -> Answer:
+        """Drain after drain, until one finds nothing."""
+        sender = kafka.sender(KafkaSettings.load())
+        began, published = time.monotonic(), 0
+        while True:
+            run_id = str(uuid4())
+            options = publish.DrainOptions(batch_size=batch)
+            report = publish.drain(
+                self.engine, sender, options, run_id, tell=self.telling(run_id)
+            )
+            published += report.published
+            if report.published == 0:
+                return {
+                    "seconds": time.monotonic() - began,
+                    "published": published,
+                    "outcome": report.outcome,
+                    "detail": report.detail,
+                }
+
+    def send_only(self, count: int) -> Answer:
+        """The same producer, from memory."""
+        return {"rate": limits.send_from_memory(kafka.sender(KafkaSettings.load()), count)}
+
+    def mark_only(self, batch: int) -> Answer:
+        """Reading and marking without sending."""
+        return {"rate": limits.read_and_mark(self.engine, batch)}
+
+    def memory(self) -> Answer:
+        """Bytes now, and at the highest."""
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        return {"now": pages * _PAGE, "peak": peak}
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    worker = Worker(observed="--observed" in sys.argv[1:])
+    for line in sys.stdin:
+        wish = json.loads(line)
+        answer = getattr(worker, wish.pop("do"))(**wish)
+        print(json.dumps(answer), flush=True)
+    kafka.close_all()
+
+
+if __name__ == "__main__":
+    main()
