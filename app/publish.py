@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import zip_longest
+from uuid import UUID
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine, text
@@ -233,7 +234,7 @@ class _Drain:
                 last = outbox.mark_refused(connection, row.id, verdict.error, MAX_ATTEMPTS)
                 refusals.append(
                     facts.MessageRefused(
-                        row.message_id, row.topic, verdict.error, row.attempts + 1, last
+                        UUID(row.message_id), row.topic, verdict.error, row.attempts + 1, last
                     )
                 )
         return Marked(published, refusals)
@@ -255,7 +256,7 @@ def record(row: outbox.Row) -> Record:
         topic=row.topic,
         key=row.key.encode(),
         value=row.payload.encode(),
-        headers=None if row.headers is None else {**row.headers, "message-id": str(row.message_id)},
+        headers=None if row.headers is None else {**row.headers, "message-id": row.message_id},
     )
 
 

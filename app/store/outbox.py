@@ -4,6 +4,7 @@
 aside either. A message whose key has an earlier unsent one outside the same claim is blocked.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,7 @@ class Row:
     """A claimed message; `payload` is its stored text, byte for byte."""
 
     id: int
-    message_id: UUID
+    message_id: str
     topic: str
     key: str
     payload: str
@@ -34,31 +35,31 @@ class Row:
 # the head takes nobody's place. What another publisher holds shows as a gap: its rows are unsent
 # and not in this claim. One snapshot for both looks: a row sent meanwhile still counts as unsent.
 # Both look at a neighbour in the one index that has this order: a single probe, however long the
-# key's line is and whatever the statistics say. Planned for every batch, which costs a millisecond:
-# a plan kept from when the table was small would read all of it for every row.
+# key's line is and whatever the statistics say; whoever is the first of its key needs no second
+# one. Planned for every batch, which costs a millisecond: a plan kept from when the table was small
+# would read all of it for every row.
 CLAIM = text(
     f"""
 WITH claimed AS MATERIALIZED (
-    SELECT id, message_id, topic, key, payload::text AS payload, attempts,
-        CASE WHEN jsonb_typeof(headers) = 'object' AND NOT jsonb_path_exists(
-            headers, 'strict $.* ? (@.type() != "string" && @.type() != "null")') THEN headers
-        END AS headers
-    FROM calendar.outbox_messages message
-    WHERE {WAITING} AND id > :after_id
-      AND (last_attempt_at IS NULL OR last_attempt_at < :started_at)
-      AND (SELECT set_aside_at IS NULL OR (topic, key) <> (message.topic, message.key)
-           FROM calendar.outbox_messages first
-           WHERE (topic, key, id) >= (message.topic, message.key, 0) AND {UNSENT}
-           ORDER BY topic, key, id LIMIT 1)
-    ORDER BY id LIMIT :batch_size
-    FOR NO KEY UPDATE SKIP LOCKED
+    SELECT message.id, message_id::text AS message_id, topic, key, payload::text AS payload,
+        headers::text AS headers, attempts, first.id AS first_id
+    FROM calendar.outbox_messages message CROSS JOIN LATERAL (
+        SELECT id, set_aside_at FROM calendar.outbox_messages
+        WHERE (topic, key, id) >= (message.topic, message.key, 0) AND {UNSENT}
+        ORDER BY topic, key, id LIMIT 1
+    ) first
+    WHERE published_at IS NULL AND discarded_at IS NULL AND message.set_aside_at IS NULL
+      AND message.id > :after_id AND (last_attempt_at IS NULL OR last_attempt_at < :started_at)
+      AND first.set_aside_at IS NULL
+    ORDER BY message.id LIMIT :batch_size
+    FOR NO KEY UPDATE OF message SKIP LOCKED
 )
-SELECT id, message_id, topic, key, payload, headers, attempts, (
+SELECT id, message_id, topic, key, payload, headers, attempts, CASE WHEN id <> first_id THEN (
     SELECT CASE WHEN (topic, key) = (claimed.topic, claimed.key) THEN id END
     FROM calendar.outbox_messages previous
     WHERE (topic, key, id) < (claimed.topic, claimed.key, claimed.id) AND {UNSENT}
     ORDER BY topic DESC, key DESC, id DESC LIMIT 1
-) AS previous
+) END AS previous
 FROM claimed ORDER BY id
 """
 )
@@ -73,13 +74,24 @@ def claim(
     )
     in_turn: set[int | None] = {None}
     rows = []
-    for columns in found.mappings():
-        values = dict(columns)
-        blocked = values.pop("previous") not in in_turn
+    for number, message_id, topic, key, payload, headers, attempts, previous in found.all():
+        blocked = previous not in in_turn
         if not blocked:
-            in_turn.add(values["id"])
-        rows.append(Row(**values, blocked=blocked))
+            in_turn.add(number)
+        row = Row(number, message_id, topic, key, payload, _flat(headers), attempts, blocked)
+        rows.append(row)
     return rows
+
+
+def _flat(headers: str) -> dict[str, str | None] | None:
+    try:
+        found = json.loads(headers)
+    except RecursionError:  # nested deeper than any reader goes
+        return None
+    flat = isinstance(found, dict) and all(
+        value is None or isinstance(value, str) for value in found.values()
+    )
+    return found if flat else None
 
 
 def mark_published(connection: Connection, ids: Sequence[int]) -> list[float]:

@@ -75,7 +75,9 @@ def by_connections(stage: Stage) -> Measured:
         worker = closing.enter_context(stage.worker(made))
 
         def rate(number: int) -> Callable[[], float]:
-            return lambda: items / float(worker.do("cycle", items=items, lanes=min(number, 4))["seconds"])
+            return lambda: (
+                items / float(worker.do("cycle", items=items, lanes=min(number, 4))["seconds"])
+            )
 
         found = rounds.side_by_side(count, {f"{n} connections": rate(n) for n in lanes})
     return Measured(rounds.divide(found["4 connections"], found["1 connections"]), found)

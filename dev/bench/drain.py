@@ -28,9 +28,7 @@ def _published(made: Database, count: int) -> None:
 def _drain(stage: Stage, filled: Database, publishers: int, batch: int = BATCH) -> float:
     """The rate of so many processes on one fresh copy of the backlog, producers warm."""
     with stage.database(filled) as made, ExitStack() as closing:
-        workers = [
-            closing.enter_context(stage.worker(made, kafka=True)) for _ in range(publishers)
-        ]
+        workers = [closing.enter_context(stage.worker(made, kafka=True)) for _ in range(publishers)]
         side_by_side(workers, "send_only", count=1)
         began = time.monotonic()
         done = side_by_side(workers, "drain", batch=batch)

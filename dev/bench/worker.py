@@ -82,9 +82,7 @@ class Worker:
         while True:
             run_id = str(uuid4())
             options = publish.DrainOptions(batch_size=batch)
-            report = publish.drain(
-                self.engine, sender, options, run_id, tell=self.telling(run_id)
-            )
+            report = publish.drain(self.engine, sender, options, run_id, tell=self.telling(run_id))
             published += report.published
             if report.published == 0:
                 return {
