@@ -7,10 +7,12 @@ a publisher that dies gives them back at once; it is bounded by `BATCH_SECONDS`.
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
+from threading import Lock
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
@@ -27,6 +29,8 @@ MAX_ATTEMPTS = 5
 """A message refused for its own sake so often is set aside (O4)."""
 BATCH_SECONDS = 12.0
 """A batch waits for Kafka no longer, so that it ends well below the connection's idle limit."""
+HOLD_SECONDS = 1.0
+"""A claim that has waited longer for its turn to send is given back and made anew."""
 DRAIN_SECONDS = 30.0
 """After so long a drain takes no further batch; the next one goes on."""
 LOOK_AGAIN_SECONDS = 0.05
@@ -130,6 +134,21 @@ class Marked:
 
 
 @dataclass
+class Line:
+    """What the lanes of one pass share."""
+
+    started_at: datetime
+    deadline: float
+    after_id: int
+    """Everything up to here has been claimed."""
+    acknowledged: list[int] = field(default_factory=list)
+    """Of the batch that was sent last; it may not be marked yet."""
+    claiming: Lock = field(default_factory=Lock)
+    sending: Lock = field(default_factory=Lock)
+    counting: Lock = field(default_factory=Lock)
+
+
+@dataclass
 class _Drain:
     """One drain at work."""
 
@@ -169,27 +188,76 @@ class _Drain:
             return runs.going_on(connection, Job.APPOINTMENT_TIMEOUT, self.options.cycle_seconds)
 
     def one_pass(self, started_at: datetime, deadline: float, after_id: int) -> None:
-        """Batch after batch, from the first message behind this one on."""
-        while self.report.outcome is Outcome.COMPLETED:
+        """Batch after batch, from the first message behind this one on.
+
+        When the first batch is a full one, on two lanes: while one marks what Kafka has
+        acknowledged, the other sends, and whoever is done first claims the next batch.
+        """
+        line = Line(started_at, deadline, after_id)
+        with self.engine.connect() as connection:
+            if self.batch(connection, line) < self.options.batch_size:
+                return
+            with ThreadPoolExecutor(1, "lane") as threads:
+                beside = threads.submit(self.lane_beside, line)
+                self.lane(connection, line)
+                beside.result()
+
+    def lane_beside(self, line: Line) -> None:
+        """It need not be: without a connection for it the drain is slower, not failed."""
+        try:
+            opened = self.engine.connect()
+        except SQLAlchemyError as error:
+            self.report.detail = f"one lane instead of two: {errors.sentence(error)}"
+            return
+        with opened as connection:
+            self.lane(connection, line)
+
+    def lane(self, connection: Connection, line: Line) -> None:
+        """One connection's batches, until nothing is left to claim."""
+        try:
+            while self.batch(connection, line):
+                pass
+        except BaseException:  # the other lane ends after its batch
+            self.report.outcome = Outcome.FAILED
+            raise
+
+    def batch(self, connection: Connection, line: Line) -> int:
+        """One transaction; how many messages were claimed.
+
+        Batches are claimed one after the other and sent in that order: whoever claims waits for
+        its turn to send before another may claim.
+        """
+        with connection.begin(), ExitStack() as sending:
+            with line.claiming:
+                if not self.goes_on(line):
+                    return 0
+                rows = outbox.claim(
+                    connection, line.after_id, line.started_at, self.options.batch_size
+                )
+                if not rows:
+                    return 0
+                claimed_at = time.monotonic()
+                sending.enter_context(line.sending)
+                waited = time.monotonic() - claimed_at
+                if waited > HOLD_SECONDS or self.report.outcome is not Outcome.COMPLETED:
+                    return len(rows)  # given back: Kafka is slow, or away
+                line.after_id = rows[-1].id
+            tried = self.send(outbox.in_turn(rows, line.acknowledged))
+            line.acknowledged = acknowledged(tried)
+            sending.close()
+            marked = self.mark(connection, tried)
+        with line.counting:
+            self.count(marked)
+        return len(rows)
+
+    def goes_on(self, line: Line) -> bool:
+        """Whether another batch may be taken."""
+        if self.report.outcome is Outcome.COMPLETED:
             if self.stopping():
                 self.report.outcome = Outcome.STOPPED
-            elif time.monotonic() >= deadline:
+            elif time.monotonic() >= line.deadline:
                 self.report.outcome = Outcome.CUT_SHORT
-            elif rows := self.batch(started_at, after_id):
-                after_id = rows[-1].id
-            else:
-                return
-        if self.report.outcome is Outcome.FAILED:
-            _unanswered[self.sender] = after_id
-
-    def batch(self, started_at: datetime, after_id: int) -> list[outbox.Row]:
-        """One transaction; nothing when nothing was left to claim."""
-        with self.engine.begin() as connection:
-            rows = outbox.claim(connection, after_id, started_at, self.options.batch_size)
-            sendable = [row for row in rows if not row.blocked]
-            marked = self.mark(connection, self.send(sendable))
-        self.count(marked)
-        return rows
+        return self.report.outcome is Outcome.COMPLETED
 
     def send(self, rows: Sequence[outbox.Row]) -> list[tuple[outbox.Row, Verdict]]:
         """A verdict for every row that was tried; a key goes no further than its first failure.
@@ -210,24 +278,25 @@ class _Drain:
                 if verdict.answer is not Answer.ACKNOWLEDGED:
                     broken.add((row.topic, row.key))
                 if verdict.answer is Answer.NONE:  # the broker is away: no use in the next wave
-                    self.unanswered(verdict)
+                    self.unanswered(verdict, rows[-1])
             late = time.monotonic() > deadline - DELIVERY_SECONDS
             if late or self.stopping() or self.report.outcome is not Outcome.COMPLETED:
                 break
         return tried
 
-    def unanswered(self, verdict: Verdict) -> None:
+    def unanswered(self, verdict: Verdict, last: outbox.Row) -> None:
         """The drain ends and spends nobody's tries; the next one sends the same again."""
         if self.stopping():
             self.report.outcome = Outcome.STOPPED
         elif self.report.outcome is Outcome.COMPLETED:
             self.report.outcome = Outcome.FAILED
             self.report.detail = f"Kafka did not acknowledge: {verdict.error}."
+            _unanswered[self.sender] = last.id
 
     def mark(self, connection: Connection, tried: Sequence[tuple[outbox.Row, Verdict]]) -> Marked:
         """Each row by its own verdict (O2)."""
-        acknowledged = [row.id for row, verdict in tried if verdict.answer is Answer.ACKNOWLEDGED]
-        published = outbox.mark_published(connection, acknowledged) if acknowledged else []
+        ids = acknowledged(tried)
+        published = outbox.mark_published(connection, ids) if ids else []
         refusals = []
         for row, verdict in tried:
             if verdict.answer is Answer.REFUSED and not verdict.shared:  # maybe a neighbour's fault
@@ -248,6 +317,11 @@ class _Drain:
         for refusal in marked.refusals:
             self.report.set_aside += refusal.set_aside
             self.tell(refusal)
+
+
+def acknowledged(tried: Sequence[tuple[outbox.Row, Verdict]]) -> list[int]:
+    """Whose delivery Kafka has confirmed."""
+    return [row.id for row, verdict in tried if verdict.answer is Answer.ACKNOWLEDGED]
 
 
 def record(row: outbox.Row) -> Record:

@@ -93,6 +93,12 @@ def stop(**_signal: Any) -> None:
     instance().request_stop()
 
 
+@signals.worker_process_init.connect(weak=False)
+def child_begins(**_signal: Any) -> None:
+    """A prefork child: an idempotent producer needs 0.5 s before its first message."""
+    kafka.sender(KafkaSettings.load()).connect()
+
+
 @signals.worker_process_shutdown.connect(weak=False)
 def child_ends(**_signal: Any) -> None:
     """A prefork child ends, recycled or stopped."""

@@ -1,11 +1,11 @@
 """The outbox's rows: claimed in order per key, marked by their own verdicts, kept small.
 
 *Unsent* is a message neither acknowledged nor discarded; *waiting* one that may be sent, so not set
-aside either. A message whose key has an earlier unsent one outside the same claim is blocked.
+aside either.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -28,7 +28,8 @@ class Row:
     headers: dict[str, str | None] | None
     """None when they are no flat object of texts."""
     attempts: int
-    blocked: bool
+    previous: int | None
+    """The unsent message right before it of the same topic and key."""
 
 
 # Rows behind a message that was set aside are left out in the scan, so that a long blocked key at
@@ -72,15 +73,24 @@ def claim(
     found = connection.execute(
         CLAIM, {"after_id": after_id, "started_at": started_at, "batch_size": batch_size}
     )
-    in_turn: set[int | None] = {None}
-    rows = []
-    for number, message_id, topic, key, payload, headers, attempts, previous in found.all():
-        blocked = previous not in in_turn
-        if not blocked:
-            in_turn.add(number)
-        row = Row(number, message_id, topic, key, payload, _flat(headers), attempts, blocked)
-        rows.append(row)
-    return rows
+    return [
+        Row(number, message_id, topic, key, payload, _flat(headers), attempts, previous)
+        for number, message_id, topic, key, payload, headers, attempts, previous in found.all()
+    ]
+
+
+def in_turn(rows: Sequence[Row], acknowledged: Collection[int]) -> list[Row]:
+    """Those of a claim that may be sent (O3): whoever is before them goes along, or has gone.
+
+    `acknowledged` are the messages of which this very publisher has Kafka's word already.
+    """
+    gone = {None, *acknowledged}
+    going = []
+    for row in rows:
+        if row.previous in gone:
+            gone.add(row.id)
+            going.append(row)
+    return going
 
 
 def _flat(headers: str) -> dict[str, str | None] | None:

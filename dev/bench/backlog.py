@@ -106,3 +106,23 @@ def check_whole(engine: Engine, expired: int) -> None:
             f"of {expired} expiries {found.expired} were found, {found.whole} of them whole, with"
             f" {found.messages} messages about {found.changes} changes"
         )
+
+
+_CROWD = """
+INSERT INTO calendar.appointments
+    (id, tenant_id, slot_id, calendar_event_id, investor_id, agent_id, status, created_at,
+     pending_expires_at)
+SELECT uuidv7(), id, uuidv7(), uuidv7(), id, id,
+    CASE WHEN n % 10 = 0 THEN 'Pending' ELSE 'Declined' END, now(),
+    now() + interval '1 hour' + n * interval '1 second'
+FROM generate_series(1, :count) n, (SELECT gen_random_uuid() AS id) one
+"""
+
+
+def crowd(engine: Engine, count: int) -> None:
+    """So many further appointments: a tenth of them undecided and not due, without their parts."""
+    with engine.begin() as connection:
+        _unlimited(connection)
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        connection.execute(text(_CROWD), {"count": count})
+    settle(engine)

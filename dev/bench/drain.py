@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from sqlalchemy import text
 
 from dev.bench import backlog, rounds
-from dev.bench.crew import WorkerProcess, side_by_side
+from dev.bench.crew import side_by_side
 from dev.bench.figure import Measured, Ratio, StructureError
 from dev.bench.stage import Database, Stage
 

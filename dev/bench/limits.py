@@ -101,7 +101,11 @@ def send_from_memory(sender: Sender, count: int) -> float:
     producer = sender.connect()
     producer.produce(TOPICS[0], key=b"warm", value=b"{}")
     producer.flush()
-    headers = {"message-id": "0" * 36, "correlation-id": "0" * 36, "traceparent": "0" * 55}
+    headers: dict[str, str | bytes | None] = {
+        "message-id": "0" * 36,
+        "correlation-id": "0" * 36,
+        "traceparent": "0" * 55,
+    }
     keys = [str(number).encode() for number in range(count)]
     value, acknowledged = b"x" * 500, 0
 

@@ -1,4 +1,4 @@
-"""The servers of a bench, started when a figure first needs them, and a database for each figure."""
+"""The servers of a bench, started when first needed, and a database for each figure."""
 
 import os
 from collections.abc import Iterator

@@ -65,10 +65,10 @@ class Worker:
             expired += found
         return {"seconds": time.monotonic() - began, "expired": expired}
 
-    def cycles(self, count: int) -> Answer:
+    def cycles(self, count: int, items: int) -> Answer:
         """So many cycles; how large the process is then."""
         for _ in range(count):
-            self.cycle(200)
+            self.cycle(items)
         return self.memory()
 
     def by_hand(self, items: int) -> Answer:

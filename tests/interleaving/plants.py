@@ -7,7 +7,6 @@ that ends anyway.
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from datetime import datetime
 
 from sqlalchemy import Connection, text
 
@@ -123,12 +122,14 @@ def rivals_without_lock(patch: SetAttribute) -> None:
 def mark_before_the_acknowledgement(patch: SetAttribute) -> None:
     """O2: rows are marked, and that is committed, before they are sent."""
 
-    def mark_first(drain: publish._Drain, started_at: datetime, after_id: int) -> list[outbox.Row]:
-        with drain.engine.begin() as connection:
-            rows = outbox.claim(connection, after_id, started_at, drain.options.batch_size)
+    def mark_first(drain: publish._Drain, connection: Connection, line: publish.Line) -> int:
+        with connection.begin():
+            size = drain.options.batch_size
+            rows = outbox.claim(connection, line.after_id, line.started_at, size)
             marked = outbox.mark_published(connection, [row.id for row in rows])
+        line.after_id = rows[-1].id if rows else line.after_id
         drain.send(rows)
         drain.count(publish.Marked(marked, []))
-        return rows
+        return len(rows)
 
     patch(publish._Drain, "batch", mark_first)

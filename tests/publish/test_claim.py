@@ -74,5 +74,5 @@ def test_o4_a_long_line_behind_a_set_aside_message_is_left_out_of_the_claim(
     mocked.add(topic=OTHER)
     with mocked.engine.begin() as connection:
         [row] = store.claim(connection, 0, mocked.now(), 100)
-    assert (row.topic, row.blocked) == (OTHER, False)
+    assert (row.topic, row.previous) == (OTHER, None)
     assert mocked.drain(quick, batch_size=100).published == 1

@@ -24,7 +24,7 @@ LOCK = "SELECT FROM calendar.outbox_messages WHERE message_id = :id FOR NO KEY U
 
 
 def claimed(number: int, topic: str, key: str) -> Row:
-    return Row(number, uuid4(), topic, key, "{}", {}, 0, blocked=False)
+    return Row(number, str(uuid4()), topic, key, "{}", {}, 0, previous=None)
 
 
 @given(st.lists(st.tuples(st.sampled_from("tu"), st.sampled_from("abcd")), max_size=30))

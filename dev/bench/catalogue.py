@@ -1,0 +1,100 @@
+"""All figures, in the order of the table."""
+
+from dev.bench import cycle, drain, four_workers, growth, starts, ticks
+from dev.bench.figure import STATED, Figure, Reach, at_least, at_most
+
+_ALL = (
+    Figure(
+        "cycle",
+        "a cycle of 200 cascades ÷ a PL/pgSQL loop with COMMIT per item, items/s",
+        at_least(0.9),
+        cycle.against_the_loop,
+    ),
+    Figure(
+        "cycle-observed",
+        "the same with logs and metrics on ÷ the PL/pgSQL loop",
+        at_least(0.8),
+        cycle.observed,
+    ),
+    Figure(
+        "cycle-by-hand",
+        "a cycle ÷ the job written by hand with the ORM, items/s",
+        at_least(8),
+        cycle.against_by_hand,
+    ),
+    Figure(
+        "cycle-connections",
+        "a cycle on four connections ÷ on one, items/s",
+        STATED,
+        cycle.by_connections,
+    ),
+    Figure(
+        "four-workers",
+        "four processes on a backlog of 20,000 ÷ pgbench with four connections and the same SQL",
+        at_least(0.8),
+        four_workers.four_workers,
+    ),
+    Figure(
+        "claim-by-size",
+        "a claim at 10 million appointments ÷ at 10,000",
+        at_most(1.5),
+        growth.claim_by_size,
+    ),
+    Figure(
+        "locked-head",
+        "a cycle with 1,000 appointments locked at the head ÷ without",
+        at_most(1.1),
+        growth.locked_head,
+    ),
+    Figure(
+        "dead-rows",
+        "a cycle after 100,000 expiries without vacuum ÷ freshly vacuumed",
+        at_most(1.2),
+        growth.dead_rows,
+    ),
+    Figure(
+        "old-snapshot",
+        "a backlog of 20,000 with an old snapshot held ÷ without, items/s",
+        at_least(0.9),
+        growth.old_snapshot,
+    ),
+    Figure(
+        "drain",
+        "a drain of 100,000 messages ÷ the slower of sending and of reading and marking them",
+        at_least(0.75),
+        drain.against_the_slower_limit,
+    ),
+    Figure("publishers", "two publishers ÷ one, messages/s", at_least(1), drain.two_publishers),
+    Figure(
+        "acknowledgement",
+        "from an expiry's commit until Kafka's acknowledgement is noted, 99th percentile",
+        Reach(250, at_least=False, unit=" ms"),
+        ticks.commit_to_acknowledgement,
+    ),
+    Figure(
+        "memory",
+        "a worker's memory after 10,000 cycles ÷ after 100",
+        at_most(1.1),
+        growth.memory,
+    ),
+    Figure(
+        "memory-of-drain",
+        "a worker's highest memory over 1 million messages ÷ over 50,000",
+        at_most(1.1),
+        growth.drain_memory,
+    ),
+    Figure(
+        "tick",
+        "a tick less its cycle ÷ an empty task",
+        at_most(1.2),
+        ticks.own_cost,
+    ),
+    Figure(
+        "help",
+        "the slowest command's --help ÷ importing its command line library",
+        STATED,
+        starts.help_of_commands,
+    ),
+    Figure("ready", "seconds until a worker is ready", Reach(unit=" s"), starts.worker_ready),
+)
+FIGURES = {figure.name: figure for figure in _ALL}

@@ -1,0 +1,78 @@
+"""A whole run: the servers, one figure after the other, the table, and nothing left behind."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Column, Table
+
+from dev.bench import page
+from dev.bench.command import Wish, read
+from dev.bench.figure import Figure, StructureError
+from dev.bench.stage import Stage
+from dev.bench.table import Row, table
+from dev.processes import ROOT, Ending, sentence, shown
+from dev.progress import Progress
+from dev.servers.process import ServerError
+
+
+def run(argv: Sequence[str]) -> int | str:
+    """Do it; the exit code, or why it could not be done."""
+    wish, console = read(argv), Console(highlight=False)
+    if wish.listing:
+        console.print(_listing(wish.figures))
+        return 0
+    directory = ROOT / ".run" / "bench" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+    directory.mkdir(parents=True)
+    try:
+        rows = _measure(wish, directory, console)
+    except ServerError as error:
+        return f"The bench could not be run: {sentence(error)}"
+    except StructureError as error:
+        return f"The structure is broken: {error}."
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    _report(wish, rows, console)
+    return 0
+
+
+def _measure(wish: Wish, directory: Path, console: Console) -> list[Row]:
+    rows: list[Row] = []
+    with Progress(console) as progress, Ending() as ending:
+        stage = Stage(directory, ending, short=wish.short, kind=wish.kind)
+        for number, figure in enumerate(wish.figures, 1):
+            progress.chapter(f"{number} of {len(wish.figures)}, {figure.name}")
+            progress.phase(figure.says)
+            before = os.getloadavg()[0]
+            measured = figure.measure(stage)
+            rows.append(row := Row(figure, measured, (before, os.getloadavg()[0])))
+            ratio, reach = row.cells[3], row.cells[2]
+            progress.say(f"{figure.name:22} {ratio:>9} ({reach}) {row.verdict}")
+            for line in (*row.sides, *measured.notes):
+                progress.say(f"    [dim]{line}[/]")
+        progress.chapter("the end")
+    return rows
+
+
+def _report(wish: Wish, rows: Sequence[Row], console: Console) -> None:
+    console.print()
+    console.print(table(rows))
+    if wish.short:
+        console.print("The short mode looks at the structure: its times mean nothing.")
+    console.print(f"The same again: {wish.command}")
+    if wish.json is not None:
+        wish.json.write_text(json.dumps([row.as_json() for row in rows], indent=1, default=str))
+    if wish.write is not None:
+        page.write(wish.write, wish.command, rows)
+        console.print(f"Written to {shown(wish.write.resolve())}.")
+
+
+def _listing(figures: Sequence[Figure]) -> Table:
+    made = Table(Column("figure", no_wrap=True), "what is divided", "reach")
+    for figure in figures:
+        made.add_row(figure.name, figure.says, str(figure.reach))
+    return made
