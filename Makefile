@@ -44,6 +44,10 @@ picture: $(STAMP) ## docs/flower.png anew: Flower as the browser of the tests se
 chaos: $(STAMP) ## Faults injected into the real stack under load, with a scorecard (ARGS="--short")
 	@$(BIN)/python -m dev.chaos $(ARGS)
 
+.PHONY: bench
+bench: $(STAMP) ## How near to what the servers can do, as ratios (ARGS="--short", "--only drain")
+	@$(BIN)/python -m dev.bench $(ARGS)
+
 .PHONY: check
 check: $(STAMP) ## Formatter, linter, types, import contracts, secrets, locks; changes nothing
 	@$(BIN)/ruff format --check --quiet .

@@ -70,7 +70,7 @@ class CycleEnded:
 class Answer:
     """One message, by its identifiers, and why Kafka did not acknowledge it; None: it did."""
 
-    message_id: UUID
+    message_id: str
     topic: str
     correlation_id: str | None
     traceparent: str | None

@@ -78,7 +78,7 @@ class Spans(Traces):
                 "messaging.system": "kafka",
                 "messaging.operation.type": "send",
                 "messaging.destination.name": answer.topic,
-                "messaging.message.id": str(answer.message_id),
+                "messaging.message.id": answer.message_id,
                 "correlationId": answer.correlation_id or "",
             },
         )

@@ -64,6 +64,7 @@ _ALL = (
         at_least(0.75),
         drain.against_the_slower_limit,
     ),
+    Figure("drain-batches", "a drain in batches of 1,000 ÷ of 100", STATED, drain.by_batch),
     Figure("publishers", "two publishers ÷ one, messages/s", at_least(1), drain.two_publishers),
     Figure(
         "acknowledgement",

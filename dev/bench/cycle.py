@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 from dev.bench import backlog, rounds
 from dev.bench.crew import WorkerProcess
@@ -74,10 +75,11 @@ def by_connections(stage: Stage) -> Measured:
         backlog.bookings(made.engine, items * len(lanes) * (count + 1))
         worker = closing.enter_context(stage.worker(made))
 
-        def rate(number: int) -> Callable[[], float]:
-            return lambda: (
-                items / float(worker.do("cycle", items=items, lanes=min(number, 4))["seconds"])
-            )
+        def rate(number: int) -> float:
+            return items / float(worker.do("cycle", items=items, lanes=number)["seconds"])
 
-        found = rounds.side_by_side(count, {f"{n} connections": rate(n) for n in lanes})
-    return Measured(rounds.divide(found["4 connections"], found["1 connections"]), found)
+        sides = {f"{number} connections": partial(rate, number) for number in lanes}
+        found = rounds.side_by_side(count, sides)
+    line = [(number, side.median) for number, side in zip(lanes, found.values(), strict=True)]
+    ratio = rounds.divide(found["4 connections"], found["1 connections"])
+    return Measured(ratio, found, series={"items/s by connections of one process": line})

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from sqlalchemy import text
 
@@ -85,3 +86,18 @@ def two_publishers(stage: Stage) -> Measured:
         }
         found = rounds.side_by_side(stage.size(5, 1), sides, warm_up=stage.size(1, 0))
     return Measured(rounds.divide(found["two publishers"], found["one publisher"]), found)
+
+
+def by_batch(stage: Stage) -> Measured:
+    """What larger batches bring."""
+    count, sizes = stage.size(50_000, 2_000), (100, 500, 1000, 2000, 5000)
+    with stage.database() as filled:
+        backlog.messages(filled.engine, count)
+        filled.engine.dispose()
+        sides = {
+            f"batches of {size}": partial(_drain, stage, filled, 1, batch=size) for size in sizes
+        }
+        found = rounds.side_by_side(stage.size(3, 1), sides, warm_up=0)
+    line = [(size, side.median) for size, side in zip(sizes, found.values(), strict=True)]
+    ratio = rounds.divide(found["batches of 1000"], found["batches of 100"])
+    return Measured(ratio, found, series={"messages/s by size of a batch": line})

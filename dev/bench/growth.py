@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from functools import partial
 from statistics import median
 
 from sqlalchemy import Engine, text
@@ -134,29 +133,30 @@ def dead_rows(stage: Stage) -> Measured:
     return Measured(rounds.divide(found["never vacuumed"], found["freshly vacuumed"]), found)
 
 
-def _whole_backlog(stage: Stage, filled: Database, count: int, held: str) -> float:
-    with stage.database(filled) as made, stage.worker(made) as worker, _held(made.engine, held):
-        done = worker.do("burn_down", items=BATCH)
-        backlog.check_whole(made.engine, count)
-    return count / float(done["seconds"])
-
-
 def old_snapshot(stage: Stage) -> Measured:
     """A whole backlog in cycles, with and without a snapshot from before it."""
     count = stage.size(20_000, 1_000)
+    series: dict[str, list[tuple[float, float]]] = {}
+
+    def rate(name: str, held: str) -> float:
+        with stage.database(filled) as made, stage.worker(made) as worker, _held(made.engine, held):
+            done = worker.do("burn_down", items=BATCH)
+            backlog.check_whole(made.engine, count)
+        series[f"ms per item, {name}"] = [(x, y) for x, y in done["line"]]
+        return count / float(done["seconds"])
+
     with stage.database() as filled:
         backlog.bookings(filled.engine, count)
         filled.engine.dispose()
-        run = partial(_whole_backlog, stage, filled, count)
         found = rounds.side_by_side(
             stage.size(3, 1),
             {
-                "without": lambda: run("SELECT 1"),
-                "with an old snapshot": lambda: run("SELECT count(*) FROM calendar.schema_level"),
+                "without": lambda: rate("without", "SELECT 1"),
+                "with": lambda: rate("with", "SELECT count(*) FROM calendar.schema_level"),
             },
             warm_up=0,
         )
-    return Measured(rounds.divide(found["with an old snapshot"], found["without"]), found)
+    return Measured(rounds.divide(found["with"], found["without"]), found, series=series)
 
 
 def memory(stage: Stage) -> Measured:

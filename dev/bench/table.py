@@ -54,9 +54,10 @@ class Row:
             "says": figure.says,
             "reach": str(figure.reach),
             "verdict": self.verdict,
-            "ratio": self.measured.ratio.median,
             "load": self.load,
             **asdict(self.measured),
+            "ratio": self.measured.ratio.median,
+            "rounds": self.measured.ratio.values,
         }
 
 

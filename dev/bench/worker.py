@@ -21,7 +21,7 @@ from dev.bench import by_hand, limits
 
 Answer = dict[str, Any]
 
-_LANES = 4
+_LANES, _MOST_LANES = 4, 6
 _PAGE = resource.getpagesize()
 
 
@@ -33,7 +33,7 @@ class Worker:
     """What it can do; each method is a command."""
 
     def __init__(self, *, observed: bool) -> None:
-        self.engine = database.engine(DatabaseSettings.load().url, _LANES + 2)
+        self.engine = database.engine(DatabaseSettings.load().url, _MOST_LANES + 2)
         self.telling: Callable[[str], facts.Tell] = _nobody
         if observed:  # as in a worker of Celery
             from tasks.doors import telling  # noqa: PLC0415 - brings Celery
@@ -60,10 +60,11 @@ class Worker:
 
     def burn_down(self, items: int) -> Answer:
         """Cycle after cycle, until one finds nothing."""
-        began, expired = time.monotonic(), 0
-        while found := int(self.cycle(items)["ExpiredCount"]):
-            expired += found
-        return {"seconds": time.monotonic() - began, "expired": expired}
+        began, line, expired = time.monotonic(), [], 0
+        while (done := self.cycle(items))["ExpiredCount"]:
+            expired += int(done["ExpiredCount"])
+            line.append((expired, done["seconds"] * 1000 / int(done["ExpiredCount"])))
+        return {"seconds": time.monotonic() - began, "expired": expired, "line": line}
 
     def cycles(self, count: int, items: int) -> Answer:
         """So many cycles; how large the process is then."""
