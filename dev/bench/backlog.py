@@ -1,8 +1,11 @@
 """What is there to be worked: overdue bookings and waiting messages, by the thousand."""
 
+from typing import cast
+
 from sqlalchemy import Connection, Engine, text
 
 from app.domain.outbox import TOPICS
+from app.socket_timeout import TimedConnection
 from dev.bench.figure import StructureError
 
 REMINDERS = 3
@@ -62,8 +65,14 @@ WHERE a.status = 'Expired'
 """
 
 
+def unhurried(connection: Connection) -> None:
+    """From now on its statements may take their time, as none of the product's may."""
+    cast("TimedConnection", connection.connection.dbapi_connection).seconds = None
+    connection.execute(text("SET statement_timeout = 0"))
+
+
 def _unlimited(connection: Connection) -> None:
-    connection.execute(text("SET LOCAL statement_timeout = 0"))
+    unhurried(connection)
     connection.execute(text("SET LOCAL enable_seqscan = on"))
     connection.execute(text("SET LOCAL enable_bitmapscan = on"))
 
@@ -90,10 +99,9 @@ def messages(engine: Engine, count: int, keys: int = 0) -> None:
 def settle(engine: Engine) -> None:
     """Statistics and visibility as autovacuum would leave them, and no checkpoint pending."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("SET statement_timeout = 0"))
+        unhurried(connection)
         connection.execute(text("VACUUM ANALYZE"))
         connection.execute(text("CHECKPOINT"))
-        connection.execute(text("RESET statement_timeout"))
 
 
 def check_whole(engine: Engine, expired: int) -> None:

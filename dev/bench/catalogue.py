@@ -11,6 +11,12 @@ _ALL = (
         cycle.against_the_loop,
     ),
     Figure(
+        "cycle-slower-disk",
+        "the same where a commit's flush takes 1 ms longer",
+        at_least(0.9),
+        cycle.on_a_slower_disk,
+    ),
+    Figure(
         "cycle-observed",
         "the same with logs and metrics on ÷ the PL/pgSQL loop",
         at_least(0.8),

@@ -6,6 +6,7 @@ from sqlalchemy import Engine, text
 
 from app.domain.outbox import TOPICS
 from app.kafka import Sender
+from dev.bench import backlog
 from dev.bench.figure import StructureError
 
 _LOOP = """
@@ -74,7 +75,7 @@ class InDatabaseLoop:
             isolation_level="AUTOCOMMIT",
             no_parameters=True,  # a percent sign of the procedure is its own
         )
-        self._connection.execute(text("SET statement_timeout = 0"))
+        backlog.unhurried(self._connection)
         self._connection.exec_driver_sql(_LOOP)
 
     def run(self, items: int) -> float:
