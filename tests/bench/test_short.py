@@ -29,6 +29,7 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.timeout(900)
 def test_every_figure_is_measured_and_its_structure_holds(tmp_path: Path) -> None:
     found, page = tmp_path / "found.json", tmp_path / "page"
     ran = bench("--short", "--json", str(found), "--write", str(page))
