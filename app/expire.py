@@ -50,7 +50,7 @@ def run_cycle(
                 stopping=stopping,
                 failed_before=failed,
             )
-            lanes = Lanes(engine, agenda, report, opening.as_of, tell, trace)
+            lanes = Lanes(engine, agenda, report, opening, tell, trace)
             lanes.run(min(options.connections, opening.due))
     except schema.SchemaError as error:  # refused before any row is touched
         report.outcome, report.detail = Outcome.FAILED, str(error)

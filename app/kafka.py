@@ -92,6 +92,7 @@ class Record:
     headers: Mapping[str, str | None] | None
 
 
+ACKNOWLEDGED = Verdict(Answer.ACKNOWLEDGED)
 UNANSWERED = Verdict(Answer.NONE, "no acknowledgement in time")
 
 
@@ -273,7 +274,7 @@ def _note(
     verdicts: list[Verdict], number: int, error: KafkaError | None, _message: Message
 ) -> None:
     if error is None:
-        verdicts[number] = Verdict(Answer.ACKNOWLEDGED)
+        verdicts[number] = ACKNOWLEDGED
     elif error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):  # our own doing
         verdicts[number] = verdict_of(error)
 

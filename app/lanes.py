@@ -34,14 +34,23 @@ class Lanes:
     engine: Engine
     agenda: Agenda
     report: CycleReport
-    as_of: datetime
+    opening: claims.Opening
     tell: facts.Tell
     trace: facts.Trace
-    cursor: claims.Position = claims.START
+    cursor: claims.Position = field(init=False)
     unkept: list[UUID] = field(default_factory=list)
     held: list[UUID] = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
     began: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        """Begin in front of the oldest one that is due."""
+        self.cursor = self.opening.before_first
+
+    @property
+    def as_of(self) -> datetime:
+        """The cycle's time."""
+        return self.opening.as_of
 
     def run(self, count: int) -> None:
         """Work on so many connections until the agenda is over; then count who was passed over."""
@@ -67,7 +76,7 @@ class Lanes:
             upto = claims.END if self.agenda.exhausted else self.cursor
             with beside.begin():
                 self.report.skipped_locked = claims.count_passed_over(
-                    beside, self.as_of, upto, self.unkept, self.held
+                    beside, self.opening, upto, self.unkept, self.held
                 )
 
     def obey_the_brake(self, connection: Connection) -> None:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
@@ -198,7 +199,7 @@ class _Drain:
             if self.batch(connection, line) < self.options.batch_size:
                 return
             with ThreadPoolExecutor(1, "lane") as threads:
-                beside = threads.submit(self.lane_beside, line)
+                beside = threads.submit(copy_context().run, self.lane_beside, line)
                 self.lane(connection, line)
                 beside.result()
 

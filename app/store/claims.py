@@ -114,10 +114,15 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a cycle knows when it starts: the one clock's time, and how many are due (capped)."""
+    """What a cycle knows when it starts: the one clock's time, and how many are due (capped).
+
+    `before_first` is where the cursor begins: dead entries in front of the oldest one that is due
+    are passed once a cycle, not by each of its connections.
+    """
 
     as_of: datetime
     due: int
+    before_first: Position
 
 
 def open_cycle(connection: Connection, batch_size: int) -> Opening:
@@ -125,17 +130,16 @@ def open_cycle(connection: Connection, batch_size: int) -> Opening:
     row = connection.execute(
         text(
             """
-            SELECT now() AS as_of, (
-                SELECT count(*) FROM (
-                    SELECT FROM calendar.appointments a
-                    WHERE a.status = 'Pending' AND a.pending_expires_at < now() LIMIT :batch_size
-                ) due
-            ) AS due
+            SELECT now() AS as_of, count(*) AS due, min(pending_expires_at) AS first FROM (
+                SELECT a.pending_expires_at FROM calendar.appointments a
+                WHERE a.status = 'Pending' AND a.pending_expires_at < now()
+                ORDER BY a.pending_expires_at, a.id LIMIT :batch_size
+            ) due
             """
         ),
         {"batch_size": batch_size},
     ).one()
-    return Opening(row.as_of, row.due)
+    return Opening(row.as_of, row.due, Position(row.first or FIRST_INSTANT, UUID(int=0)))
 
 
 def claim_next(connection: Connection, as_of: datetime, after: Position) -> Claim | None:
@@ -145,11 +149,15 @@ def claim_next(connection: Connection, as_of: datetime, after: Position) -> Clai
         CLAIM_NEXT,
         {
             "as_of": as_of,
-            # the very first deadline of Python's calendar stands for all before it
-            "after_at": after.pending_expires_at if after > START else "-infinity",
+            "after_at": _at(after),
             "after_id": after.appointment_id,
         },
     )
+
+
+def _at(position: Position) -> datetime | str:
+    """The very first deadline of Python's calendar stands for all before it."""
+    return position.pending_expires_at if position > START else "-infinity"
 
 
 def claim_one(connection: Connection, as_of: datetime, appointment_id: UUID) -> Claim | None:
@@ -163,18 +171,19 @@ def _claim(connection: Connection, statement: Prepared, values: dict[str, object
 
 
 def count_passed_over(
-    connection: Connection, as_of: datetime, upto: Position, tried: list[UUID], held: list[UUID]
+    connection: Connection, opening: Opening, upto: Position, tried: list[UUID], held: list[UUID]
 ) -> int:
     """`SkippedLockedCount` (C6): who is still overdue although the cycle came by.
 
-    Up to a position: all that never failed, except those in `tried` (whose failure could not be
-    kept). Of those that failed before: the ones in `held`, met in somebody else's hands.
+    From the first up to a position: all that never failed, except those in `tried` (whose failure
+    could not be kept). Of those that failed before: the ones in `held`, met in somebody else's hands.
     """
     return int(
         connection.execute(
             _PASSED_OVER,
             {
-                "as_of": as_of,
+                "as_of": opening.as_of,
+                "from_at": _at(opening.before_first),
                 "upto_at": upto.pending_expires_at,
                 "upto_id": upto.appointment_id,
                 "tried": tried,
@@ -188,7 +197,8 @@ _PASSED_OVER = text(
     f"""
     SELECT (
         SELECT count(*) FROM calendar.appointments a
-        WHERE {OVERDUE} AND (a.pending_expires_at, a.id) <= (:upto_at, :upto_id)
+        WHERE {OVERDUE} AND a.pending_expires_at >= :from_at
+          AND (a.pending_expires_at, a.id) <= (:upto_at, :upto_id)
           AND a.id <> ALL (CAST(:tried AS uuid[])) AND {NEVER_FAILED}
     ) + (
         SELECT count(*) FROM calendar.appointments a

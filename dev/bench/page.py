@@ -1,11 +1,17 @@
-"""`docs/benchmarks/README.md`: the table, what it was measured on, and the sides of each ratio."""
+"""`docs/benchmarks/`: the page with its plots, and `figures.json` with everything measured.
 
+A run renews the figures that it measured; the others stay, each with its own day and load.
+"""
+
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from dev.bench import plot
+from dev.bench.catalogue import FIGURES
 from dev.bench.stage import SETTINGS
 from dev.bench.table import Row, markdown
 
@@ -18,34 +24,35 @@ Each figure divides two things that were measured in turns, in the same run, on 
 machines differ, and so does one machine from minute to minute. Given is the median of the rounds
 and, as its noise, what half of them lie between. PostgreSQL waits for the disk at every commit
 ({_SERVER}); Kafka acknowledges with acks=all to an idempotent producer.
+What the missed ones say, and what was refused: [decision 7](../decisions/0007-lanes-in-cycle-and-drain.md).
 """
 
 
 def write(directory: Path, command: str, rows: Sequence[Row]) -> None:
-    """Renew the page and its plots."""
+    """Renew the measured figures, the page and the plots."""
     directory.mkdir(parents=True, exist_ok=True)
+    kept = directory / "figures.json"
+    known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    day = datetime.now(UTC).date().isoformat()
+    made = {"command": command, "day": day, "cores": os.cpu_count()}
+    fresh = {row.figure.name: {**row.as_json(), **made} for row in rows}
+    known |= json.loads(json.dumps(fresh, default=str))
+    known = {name: known[name] for name in FIGURES if name in known}
+    kept.write_text(json.dumps(known, indent=1) + "\n")
     parts = [
         _INTRODUCTION,
-        _circumstances(command, rows),
-        markdown(rows),
+        markdown([row["cells"] for row in known.values()]),
         "\n## What was measured\n",
-        *(_sides(row) for row in rows),
+        *map(_sides, known.values()),
     ]
-    for name, drawing in plot.drawings(rows).items():
-        (directory / f"{name}.svg").write_text(drawing)
-        parts.append(f"\n![{name}]({name}.svg)")
+    for name, row in known.items():
+        if row["series"]:
+            (directory / f"{name}.svg").write_text(plot.draw(row["cells"][1], row["series"]))
+            parts.append(f"\n![{row['cells'][1]}]({name}.svg)")
     (directory / "README.md").write_text("\n".join(parts) + "\n")
 
 
-def _circumstances(command: str, rows: Sequence[Row]) -> str:
-    day = datetime.now(UTC).date().isoformat()
-    loads = [load for row in rows for load in row.load]
-    return (
-        f"`{command}`, {day}: {os.cpu_count()} cores, load average between {min(loads):.1f} and"
-        f" {max(loads):.1f} (the bench's own work included).\n"
-    )
-
-
-def _sides(row: Row) -> str:
-    said = "; ".join([*row.sides, *row.measured.notes])
-    return f"* **{row.figure.name}** (load {row.load[0]:.1f}): {said}"
+def _sides(row: Mapping[str, Any]) -> str:
+    before, after = row["load"]
+    where = f"{row['day']}, {row['cores']} cores, load average {before:.1f} to {after:.1f}"
+    return f"* **{row['figure']}** ({where}): {'; '.join(row['sides'])}. `{row['command']}`"

@@ -2,21 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from dev.bench.table import Row
-
 Points = Sequence[tuple[float, float]]
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 300, 70, 40, 40
 _COLOURS = ("#1f6feb", "#d4781b", "#2da44e", "#8250df")
-
-
-def drawings(rows: Sequence[Row]) -> dict[str, str]:
-    """One for each figure that has lines."""
-    return {
-        row.figure.name: draw(row.figure.says, row.measured.series)
-        for row in rows
-        if row.measured.series
-    }
 
 
 def draw(title: str, lines: Mapping[str, Points]) -> str:

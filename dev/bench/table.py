@@ -47,13 +47,11 @@ class Row:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, unrounded."""
-        figure = self.figure
+        """Everything, unrounded; and as the page says it."""
         return {
-            "figure": figure.name,
-            "says": figure.says,
-            "reach": str(figure.reach),
-            "verdict": self.verdict,
+            "figure": self.figure.name,
+            "cells": self.cells,
+            "sides": [*self.sides, *self.measured.notes],
             "load": self.load,
             **asdict(self.measured),
             "ratio": self.measured.ratio.median,
@@ -73,7 +71,7 @@ def table(rows: Sequence[Row]) -> Table:
     return made
 
 
-def markdown(rows: Sequence[Row]) -> str:
+def markdown(lines: Sequence[Sequence[str]]) -> str:
     """For the documentation."""
-    lines = [TITLES, ("---", "---", "--:", "--:", "--:", "---"), *(row.cells for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    whole = [TITLES, ("---", "---", "--:", "--:", "--:", "---"), *lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in whole)

@@ -124,6 +124,31 @@ def test_s3_the_look_at_earlier_failures_stays_a_probe_when_they_become_many(
     assert buffers(plan) <= BUFFERS + 8 * poison, buffers(plan)
 
 
+def test_d3_dead_entries_in_front_of_the_oldest_are_passed_once_a_cycle(filled: Engine) -> None:
+    """Not by each connection: an old snapshot keeps them all."""
+    with filled.connect() as elder, filled.connect() as connection:
+        elder.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ"))
+        elder.execute(text("SELECT 1"))
+        gone = ROWS // PENDING_EVERY - 50
+        connection.execute(
+            text(
+                """UPDATE calendar.appointments SET status = 'Declined' WHERE id IN (
+                    SELECT id FROM calendar.appointments WHERE status = 'Pending'
+                    ORDER BY pending_expires_at LIMIT :gone)"""
+            ),
+            {"gone": gone},
+        )
+        connection.commit()
+        first = claims.open_cycle(connection, 200).before_first
+        claims.CLAIM_NEXT.prepare(connection)
+        connection.commit()
+        bound = f"'{first.pending_expires_at}'"
+        plan = plan_of(connection, NEXT.replace("'-infinity'", bound))
+        assert buffers(plan_of(connection, NEXT)) > gone
+    assert plan["Actual Rows"] == 1
+    assert buffers(plan) <= BUFFERS, plan
+
+
 def test_the_write_goes_by_keys(filled: Engine, world: World) -> None:
     made = world.appointment()
     with filled.connect() as connection:
