@@ -176,7 +176,8 @@ def count_passed_over(
     """`SkippedLockedCount` (C6): who is still overdue although the cycle came by.
 
     From the first up to a position: all that never failed, except those in `tried` (whose failure
-    could not be kept). Of those that failed before: the ones in `held`, met in somebody else's hands.
+    could not be kept). Of those that failed before: the ones in `held`, met in somebody else's
+    hands.
     """
     return int(
         connection.execute(

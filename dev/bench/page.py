@@ -24,7 +24,8 @@ Each figure divides two things that were measured in turns, in the same run, on 
 machines differ, and so does one machine from minute to minute. Given is the median of the rounds
 and, as its noise, what half of them lie between. PostgreSQL waits for the disk at every commit
 ({_SERVER}); Kafka acknowledges with acks=all to an idempotent producer.
-What the missed ones say, and what was refused: [decision 7](../decisions/0007-lanes-in-cycle-and-drain.md).
+What stands in the way of those that were missed, and what was refused, says
+[decision 7](../decisions/0007-lanes-in-cycle-and-drain.md).
 """
 
 
