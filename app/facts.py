@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from app.domain.appointment import Appointment
@@ -66,8 +66,7 @@ class CycleEnded:
     detail: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """One message, by its identifiers, and why Kafka did not acknowledge it; None: it did."""
 
     message_id: str

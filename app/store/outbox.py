@@ -8,6 +8,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from sqlalchemy import Connection, text
@@ -16,9 +17,11 @@ UNSENT = "published_at IS NULL AND discarded_at IS NULL"
 WAITING = f"{UNSENT} AND set_aside_at IS NULL"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A claimed message; `payload` is its stored text, byte for byte."""
+class Row(NamedTuple):
+    """A claimed message; `payload` is its stored text, byte for byte.
+
+    A named tuple, as all that is made once per message: it costs a quarter of a frozen dataclass.
+    """
 
     id: int
     message_id: str
