@@ -25,16 +25,12 @@ _LANES, _MOST_LANES = 4, 6
 _PAGE = resource.getpagesize()
 
 
-def _nobody(_run_id: str) -> facts.Tell:
-    return facts.nobody
-
-
 class Worker:
     """What it can do; each method is a command."""
 
     def __init__(self, *, observed: bool) -> None:
         self.engine = database.engine(DatabaseSettings.load().url, _MOST_LANES + 2)
-        self.telling: Callable[[str], facts.Tell] = _nobody
+        self.telling: Callable[[], facts.Tell] = lambda: facts.nobody
         if observed:  # as in a worker of Celery
             from tasks.doors import telling  # noqa: PLC0415 - brings Celery
 
@@ -53,7 +49,7 @@ class Worker:
             self.engine,
             CycleOptions(batch_size=items, connections=lanes),
             run_id,
-            tell=self.telling(run_id),
+            tell=self.telling(),
         )
         seconds = time.monotonic() - began
         return {"seconds": seconds, "outcome": report.outcome, **report.result()}
@@ -83,7 +79,7 @@ class Worker:
         while True:
             run_id = str(uuid4())
             options = publish.DrainOptions(batch_size=batch)
-            report = publish.drain(self.engine, sender, options, run_id, tell=self.telling(run_id))
+            report = publish.drain(self.engine, sender, options, run_id, tell=self.telling())
             published += report.published
             if report.published == 0:
                 return {
