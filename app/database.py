@@ -9,12 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, cast
 
+import psycopg2
 from psycopg2 import extensions
 from psycopg2.extras import register_uuid
-from sqlalchemy import Connection, CursorResult, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
 
 from app.socket_timeout import TimedConnection
 
@@ -135,6 +138,11 @@ def _forget_after_fork() -> None:
 os.register_at_fork(after_in_child=_forget_after_fork)
 
 
+Row = tuple[Any, ...]
+
+AND_COMMIT = "; COMMIT AND CHAIN"
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A statement with `:name` parameters, planned once per connection and run by its name."""
@@ -151,13 +159,51 @@ class Prepared:
             connection.exec_driver_sql(self._declaration())
             done.add(self.name)
 
-    def run(self, connection: Connection, values: Mapping[str, object]) -> CursorResult[Any]:
-        """Run it; `prepare` must have been called on this connection."""
+    def run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
+        """Run it for its first row; `prepare` must have been called on this connection."""
+        return _send(connection, self._call(), values).fetchone()
+
+    def run_and_commit(self, connection: Connection, values: Mapping[str, object]) -> None:
+        """Run it and commit, in one round trip; when it fails, nothing is committed.
+
+        The next transaction has begun then: let nobody wait in it.
+        """
+        _send(connection, f"{self._call()}{AND_COMMIT}", values)
+
+    def _call(self) -> str:
         arguments = ", ".join(f"%({name})s" for name in self.parameters)
-        return connection.exec_driver_sql(f"EXECUTE {self.name} ({arguments})", dict(values))
+        return f"EXECUTE {self.name} ({arguments})"
 
     def _declaration(self) -> str:
         places = {name: f"${number}" for number, name in enumerate(self.parameters, 1)}
         body = re.sub(r"(?<!:):(\w+)", lambda match: places[match[1]], self.sql)
         types = ", ".join(self.parameters.values())
         return f"PREPARE {self.name} ({types}) AS {body}"
+
+
+def _send(connection: Connection, sql: str, values: Mapping[str, object]) -> extensions.cursor:
+    """Past SQLAlchemy's results, which cost more than the statement; who listens to it hears it.
+
+    Within its transaction, and with its errors.
+    """
+    if not connection.in_transaction():
+        connection.begin()
+    line = cast("TimedConnection", connection.connection.dbapi_connection)
+    cursor = line.cursor()
+    context, sent = SimpleNamespace(), (sql, values)
+    for hear in connection.dispatch.before_cursor_execute:
+        sent = hear(connection, cursor, *sent, context, False)
+    try:
+        cursor.execute(*sent)
+    except psycopg2.Error as error:  # as SQLAlchemy would tell it
+        raise DBAPIError.instance(
+            sql,
+            None,
+            error,
+            psycopg2.Error,
+            hide_parameters=True,
+            connection_invalidated=bool(line.closed),
+            dialect=connection.dialect,
+        ) from error
+    connection.dispatch.after_cursor_execute(connection, cursor, *sent, context, False)
+    return cursor

@@ -111,7 +111,7 @@ class Lanes:
 
     def take_turn(self, connection: Connection) -> bool:
         """Attempt one appointment; false when the cycle is over."""
-        with self.agenda.turn() as turn:
+        with self.agenda.turn(before_waiting=connection.rollback) as turn:
             if turn is not None:
                 self.attempt(connection, turn)
             return turn is not None
@@ -133,8 +133,7 @@ class Lanes:
         appointment_id = claim.booking.appointment.id
         try:
             ending = claim.booking.expire(self.as_of, self.report.run_id, traceparent)
-            endings.save_ending(connection, ending)
-            connection.commit()
+            endings.save_and_commit(connection, ending)
         except endings.VersionConflictError:  # R2: a rival was faster, and nothing of ours is left
             connection.rollback()
         except Refusal as refusal:

@@ -42,7 +42,7 @@ def lock_booking(connection: Connection, appointment_id: UUID) -> Booking | None
     values = {"id": appointment_id}
     for lock in _LOCKS:
         connection.execute(lock, values)
-    row = connection.execute(_LOCKED_BOOKING, values).mappings().first()
+    row = connection.execute(_LOCKED_BOOKING, values).first()
     return None if row is None else booking(row)
 
 

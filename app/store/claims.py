@@ -166,8 +166,8 @@ def claim_one(connection: Connection, as_of: datetime, appointment_id: UUID) -> 
 
 
 def _claim(connection: Connection, statement: Prepared, values: dict[str, object]) -> Claim | None:
-    row = statement.run(connection, values).mappings().first()
-    return None if row is None else Claim(booking(row), row["held_part"])
+    row = statement.run(connection, values)
+    return None if row is None else Claim(booking(row), row[-1])
 
 
 def count_passed_over(

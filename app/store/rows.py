@@ -1,9 +1,8 @@
 """How a booking is read: columns are the nouns' own fields, for the cycle and its rivals alike."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
-
-from sqlalchemy import RowMapping
 
 from app.domain.appointment import Appointment
 from app.domain.booking import Booking
@@ -30,29 +29,31 @@ RIVAL_HOLDS_SLOT = """EXISTS (
 """Needs an `appointment` in the statement around it."""
 
 
-def booking(row: RowMapping) -> Booking:
-    """The booking of one joined row; a slot or event that was not found is None."""
-    event_id = row["event_id"]
+def booking(row: Sequence[Any]) -> Booking:
+    """The booking of one joined row; a slot or event that was not found is None.
+
+    In it the columns of the three nouns, two lists of the reminders', and whether there is a rival.
+    """
+    values = iter(row)
+    appointment, slot, event = (dict(zip(noun, values, strict=False)) for noun in _NOUNS)
+    reminder_ids, reminder_updated_at, rival_holds_slot, *_ = values
     return Booking(
-        appointment=Appointment(**_fields_of(Appointment, "appointment", row)),
-        slot=None if row["slot_id"] is None else Slot(**_fields_of(Slot, "slot", row)),
-        event=None
-        if event_id is None
-        else CalendarEvent(**_fields_of(CalendarEvent, "event", row)),
+        appointment=Appointment(**appointment),
+        slot=None if slot["id"] is None else Slot(**slot),
+        event=None if event["id"] is None else CalendarEvent(**event),
         reminders=tuple(
             EventReminder(
                 id=reminder_id,
-                calendar_event_id=event_id,
+                calendar_event_id=event["id"],
                 status=ReminderStatus.PENDING,
                 updated_at=updated_at,
             )
             for reminder_id, updated_at in zip(
-                row["reminder_ids"] or (), row["reminder_updated_at"] or (), strict=True
+                reminder_ids or (), reminder_updated_at or (), strict=True
             )
         ),
-        rival_holds_slot=row["rival_holds_slot"],
+        rival_holds_slot=rival_holds_slot,
     )
 
 
-def _fields_of(noun: Noun, table: str, row: RowMapping) -> dict[str, Any]:
-    return {field.name: row[f"{table}_{field.name}"] for field in fields(noun)}
+_NOUNS = [[field.name for field in fields(noun)] for noun in (Appointment, Slot, CalendarEvent)]

@@ -464,10 +464,10 @@ def test_asking_never_keeps_a_cycle_from_an_item_for_long(world: World) -> None:
     made = world.appointment()
     ask(world, made.appointment)
     with world.engine.begin() as connection:
-        claim = claims.CLAIM_ONE
-        claim.prepare(connection)
-        values = {"as_of": world.now(), "id": made.appointment}
-        assert claim.run(connection, values).mappings().one()["held_part"] is None
+        claims.CLAIM_ONE.prepare(connection)
+        found = claims.claim_one(connection, world.now(), made.appointment)
+        assert found is not None
+        assert found.held_part is None
 
 
 def test_locked_by_a_prepared_transaction_which_has_no_backend(tmp_path: Path) -> None:
