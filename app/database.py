@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -161,15 +162,16 @@ class Prepared:
 
     def run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
         """Run it for its first row; `prepare` must have been called on this connection."""
-        return _send(connection, self._call(), values).fetchone()
+        return _send(connection, self._call, values).fetchone()
 
     def run_and_commit(self, connection: Connection, values: Mapping[str, object]) -> None:
         """Run it and commit, in one round trip; when it fails, nothing is committed.
 
         The next transaction has begun then: let nobody wait in it.
         """
-        _send(connection, f"{self._call()}{AND_COMMIT}", values)
+        _send(connection, f"{self._call}{AND_COMMIT}", values)
 
+    @cached_property
     def _call(self) -> str:
         arguments = ", ".join(f"%({name})s" for name in self.parameters)
         return f"EXECUTE {self.name} ({arguments})"

@@ -134,8 +134,8 @@ class Lanes:
         try:
             ending = claim.booking.expire(self.as_of, self.report.run_id, traceparent)
             endings.save_and_commit(connection, ending)
-        except endings.VersionConflictError:  # R2: a rival was faster, and nothing of ours is left
-            connection.rollback()
+        except endings.VersionConflictError as conflict:
+            self.lose(connection, appointment_id, errors.failure(conflict))
         except Refusal as refusal:
             self.fail(connection, appointment_id, failures.Failure(refusal.rule))
         except SQLAlchemyError as error:
@@ -167,16 +167,33 @@ class Lanes:
         return claim
 
     def fail(self, connection: Connection, appointment_id: UUID, failure: failures.Failure) -> None:
-        """Roll the item back, keep why in a transaction of its own, and tell (C4)."""
+        """Roll the item back, keep why, and tell (C4)."""
+        self.keep(connection, appointment_id, failure)
+        self.failed(appointment_id, failure)
+
+    def lose(self, connection: Connection, appointment_id: UUID, failure: failures.Failure) -> None:
+        """What was read has changed: a rival has won (R2), unless it is Pending still."""
+        if self.keep(connection, appointment_id, failure):
+            self.failed(appointment_id, failure)
+
+    def keep(self, connection: Connection, appointment_id: UUID, failure: failures.Failure) -> bool:
+        """Roll back, and keep why in a transaction of its own; false: it is no longer Pending."""
         connection.rollback()
         try:
-            failures.record(connection, appointment_id, failure, self.as_of, self.report.run_id)
+            pending = failures.record(
+                connection, appointment_id, failure, self.as_of, self.report.run_id
+            )
             connection.commit()
         except SQLAlchemyError as error:
             if errors.is_everybodys(error):
                 raise
             connection.rollback()  # e.g. somebody holds the kept row: the log has the cause
             self.unkept.append(appointment_id)
+            return True
+        return pending
+
+    def failed(self, appointment_id: UUID, failure: failures.Failure) -> None:
+        """Count and tell."""
         with self.lock:
             self.report.failed += 1
         self.tell(facts.ItemFailed(appointment_id, failure))

@@ -21,9 +21,9 @@ class Failure:
 
 def record(
     connection: Connection, appointment_id: UUID, failure: Failure, as_of: datetime, run_id: str
-) -> None:
-    """Keep it, unless the appointment has left Pending meanwhile."""
-    connection.execute(
+) -> bool:
+    """Keep it, unless the appointment has left Pending meanwhile: false then."""
+    kept = connection.execute(
         text(
             """
             INSERT INTO calendar.expiry_failures AS kept
@@ -44,6 +44,7 @@ def record(
             "run_id": run_id,
         },
     )
+    return bool(kept.rowcount)
 
 
 def failed_before(connection: Connection, as_of: datetime) -> Sequence[UUID]:

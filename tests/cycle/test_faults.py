@@ -297,6 +297,28 @@ def test_a_slow_neighbour_costs_an_item_seconds_and_the_rest_goes_on(
     assert world.failures()[stuck.appointment]["sqlstate"] == "55P03"
 
 
+def test_r2_c4_a_write_that_does_not_reach_every_row_fails_with_its_commit(
+    world: World, engine: Engine
+) -> None:
+    """The locks keep rivals away; but a trigger of the database's owner can swallow an update."""
+    swallowed = world.appointment(expires_in=-HOUR)
+    healthy = world.appointment()
+    world.execute(
+        """CREATE FUNCTION calendar.swallow() RETURNS trigger LANGUAGE plpgsql
+        AS 'BEGIN RETURN NULL; END'"""
+    )
+    world.execute(
+        f"""CREATE TRIGGER swallow BEFORE UPDATE ON calendar.availability_slots
+        FOR EACH ROW WHEN (OLD.id = '{swallowed.slot}') EXECUTE FUNCTION calendar.swallow()"""
+    )
+    before = world.state(swallowed)
+    report = world.run(connections=1)
+    assert (report.outcome, report.expired, report.failed) == (Outcome.COMPLETED, 1, 1)
+    assert world.state(swallowed) == before
+    assert world.status(healthy) == "Expired"
+    assert world.failures()[swallowed.appointment]["rule"] == "VersionConflictError"
+
+
 def test_every_connection_bounds_its_waits(engine: Engine) -> None:
     with engine.connect() as connection:
         shown = {

@@ -1,10 +1,14 @@
 """What an item's span says of its end (section 8): rule or class, never a row's content (D5)."""
 
+import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from app.store.runs import Outcome
 from app.telemetry.spans import Spans
+from tests.gate import gate
+from tests.interleaving import plants
+from tests.neighbour import Neighbour
 from tests.world import World
 
 SPOILED = """
@@ -13,6 +17,8 @@ BEGIN {what}; RETURN NEW; END $$;
 CREATE TRIGGER spoil BEFORE UPDATE ON calendar.appointments
 FOR EACH ROW EXECUTE FUNCTION calendar.spoil();
 """
+CONFIRMED = """UPDATE calendar.appointments
+SET status = 'Confirmed', version = version + 1 WHERE id = :id"""
 CONTENT = "of row 4711"
 
 
@@ -45,13 +51,21 @@ def test_c4_of_an_item_that_fails_the_span_keeps_the_rule(
 
 
 def test_r2_an_item_that_a_rival_won_is_no_error_and_has_no_outcome(
-    world: World, spans: Spans, kept: InMemorySpanExporter
+    world: World,
+    spans: Spans,
+    kept: InMemorySpanExporter,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The version that was read is gone when it is written: as if another had been faster."""
+    """The version that was read is gone when it is written, which the locks would not allow."""
+    plants.claim_without_lock(monkeypatch.setattr)
     made = world.appointment()
-    world.execute(SPOILED.format(what="RETURN NULL"))
-    assert world.run(trace=spans.item, tell=spans.hear).failed == 0
-    assert world.status(made) == "Pending"
+    with gate(world.engine, "EXECUTE save_ending") as before_the_write:
+        cycle = Neighbour(lambda: world.run(trace=spans.item, tell=spans.hear, connections=1))
+        before_the_write.wait_reached()
+        world.execute(CONFIRMED, id=made.appointment)
+        before_the_write.release()
+        assert cycle.result().failed == 0
+    assert world.status(made) == "Confirmed"
     span = the_only(kept)
     assert span.status.is_unset
     assert set(span.attributes or {}) == {"tenantId", "AppointmentId"}
