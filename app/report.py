@@ -1,4 +1,4 @@
-"""What a cycle is asked for, and what it reports."""
+"""What a cycle or a drain is asked for, and what it reports."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -47,5 +47,36 @@ class CycleReport:
             "SlotsReleasedCount": self.released,
             "SlotsExpiredCount": self.slots_expired,
             "SkippedLockedCount": self.skipped_locked,
+            "DurationMs": self.duration_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class DrainOptions:
+    """How large a batch is, and how long a cycle may be followed."""
+
+    batch_size: int = 1000
+    cycle_seconds: float = 40
+
+
+@dataclass(slots=True)
+class DrainReport:
+    """How a drain ended and what it did."""
+
+    run_id: str
+    started_at: datetime | None = None
+    outcome: Outcome = Outcome.COMPLETED
+    published: int = 0
+    refused: int = 0
+    set_aside: int = 0
+    duration_ms: int = 0
+    detail: str | None = None
+
+    def result(self) -> dict[str, int]:
+        """Its figures, as kept and shown."""
+        return {
+            "PublishedCount": self.published,
+            "RefusedCount": self.refused,
+            "SetAsideCount": self.set_aside,
             "DurationMs": self.duration_ms,
         }

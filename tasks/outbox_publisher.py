@@ -3,6 +3,7 @@
 from celery import Task, shared_task
 
 from app import kafka, publish
+from app.report import DrainOptions, DrainReport
 from app.settings import AppointmentTimeoutSettings, KafkaSettings, OutboxSettings
 from app.store.runs import Job
 from app.telemetry import traces
@@ -24,7 +25,7 @@ def outbox_publisher(self: "Task[[], dict[str, int]]") -> dict[str, int]:
             report = publish.drain(
                 engine(),
                 kafka.sender(KafkaSettings.load()),
-                publish.DrainOptions(
+                DrainOptions(
                     batch_size=OutboxSettings.load().outbox_publisher_batch_size,
                     cycle_seconds=cycle + LINGER_SECONDS,
                 ),
@@ -34,4 +35,4 @@ def outbox_publisher(self: "Task[[], dict[str, int]]") -> dict[str, int]:
             )
         return ended(report.outcome, report.detail, report.result())
 
-    return one_at_a_time(self, Job.OUTBOX_PUBLISHER, publish.DrainReport(run_id).result(), drain)
+    return one_at_a_time(self, Job.OUTBOX_PUBLISHER, DrainReport(run_id).result(), drain)

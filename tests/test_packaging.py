@@ -112,8 +112,8 @@ def test_every_variable_of_the_compose_file_is_one_of_ours() -> None:
 
 
 def test_a_stop_waits_longer_than_an_item_and_kafka_together() -> None:
-    from app.kafka import DELIVERY_SECONDS  # noqa: PLC0415
-    from app.publish import BATCH_SECONDS  # noqa: PLC0415
+    from app.kafka_options import DELIVERY_SECONDS  # noqa: PLC0415
+    from app.relay import BATCH_SECONDS  # noqa: PLC0415
 
     grace = float(COMPOSE["services"]["worker"]["stop_grace_period"].removesuffix("s"))
     assert grace > BATCH_SECONDS + DELIVERY_SECONDS

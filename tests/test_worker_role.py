@@ -10,7 +10,8 @@ from sqlalchemy.exc import ProgrammingError
 
 from app import database
 from app.kafka import Sender
-from app.publish import DrainOptions, drain
+from app.publish import drain
+from app.report import DrainOptions
 from app.retention import RetentionOptions, sweep
 from app.store import privileges, status
 from dev.servers.kafka import Kafka

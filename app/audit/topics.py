@@ -18,7 +18,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka import Message as KafkaMessage
 from sqlalchemy import Connection
 
-from app import kafka
+from app import kafka_options
 from app.audit import Result, TopicsError, run
 from app.domain.outbox import TOPICS
 from app.settings import KafkaSettings
@@ -49,7 +49,7 @@ Place = tuple[str, int]
 
 def options(settings: KafkaSettings) -> dict[str, str]:
     """The client's options of the publisher, for reading."""
-    publishers = kafka.configuration(settings).items()
+    publishers = kafka_options.configuration(settings).items()
     return {**{name: v for name, v in publishers if name not in _PRODUCERS_ONLY}, **_CONSUMERS}
 
 

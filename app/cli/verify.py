@@ -51,11 +51,11 @@ def verify(
 
 def _broker() -> "KafkaSettings":
     """Where the topics are; a wrong option is told before anything is read."""
-    from app import kafka  # noqa: PLC0415
+    from app import kafka_options  # noqa: PLC0415
     from app.settings import KafkaSettings  # noqa: PLC0415
 
     settings = KafkaSettings.load()
-    kafka.configuration(settings)
+    kafka_options.configuration(settings)
     return settings
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from app import database
 from app.doctor.complaint import Complaint, NotExamined
 from app.doctor.settings import or_default
-from app.publish import BATCH_SECONDS, DRAIN_SECONDS
+from app.publish import DRAIN_SECONDS
+from app.relay import BATCH_SECONDS
 from app.settings import AppointmentTimeoutSettings
 
 SENT = ("calendar.appointment_timeout", "calendar.outbox_publisher", "calendar.retention")

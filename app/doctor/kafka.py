@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from app import kafka
+from app import kafka, kafka_options
 from app.doctor import cluster, topics
 from app.doctor.cluster import NoAnswer
 from app.doctor.complaint import Complaint
@@ -26,7 +26,7 @@ _SAYS = {
 def complaints() -> Iterator[Complaint]:
     """What is wrong with Kafka, or with the way there."""
     settings = of(KafkaSettings)
-    if refused := kafka.faults(settings):
+    if refused := kafka_options.faults(settings):
         yield from (Complaint(sentence, "Correct or unset it.") for sentence in refused)
         return
     try:
@@ -34,7 +34,7 @@ def complaints() -> Iterator[Complaint]:
     except SettingsError as error:
         yield Complaint(str(error), "Correct the KAFKA_… variables that it names.")
         return
-    options = kafka.configuration(settings)
+    options = kafka_options.configuration(settings)
     yield from _options(options)
     try:
         found = cluster.look(options, TOPICS)

@@ -7,7 +7,7 @@ from sqlalchemy.engine import URL
 
 from app import database
 from app.doctor.complaint import Complaint
-from app.publish import BATCH_SECONDS
+from app.relay import BATCH_SECONDS
 from app.store import privileges, server
 from app.store.server import Setting
 

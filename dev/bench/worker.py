@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from app import database, facts, kafka, publish
 from app.expire import run_cycle
-from app.report import CycleOptions
+from app.report import CycleOptions, DrainOptions
 from app.settings import DatabaseSettings, KafkaSettings
 from app.telemetry import logs
 from dev.bench import by_hand, limits
@@ -78,7 +78,7 @@ class Worker:
         began, published = time.monotonic(), 0
         while True:
             run_id = str(uuid4())
-            options = publish.DrainOptions(batch_size=batch)
+            options = DrainOptions(batch_size=batch)
             report = publish.drain(self.engine, sender, options, run_id, tell=self.telling())
             published += report.published
             if report.published == 0:

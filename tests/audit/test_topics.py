@@ -13,8 +13,10 @@ from sqlalchemy import event
 
 from app.audit import AuditOptions, TopicsError, run, topics
 from app.domain.outbox import APPOINTMENT_CANCELLED, EVENT_STATUS_CHANGED, TOPICS
-from app.kafka import Sender, configuration
-from app.publish import DrainOptions, drain
+from app.kafka import Sender
+from app.kafka_options import configuration
+from app.publish import drain
+from app.report import DrainOptions
 from app.settings import KafkaSettings
 from app.store import audit_topics
 from app.store.audit_topics import Beginning

@@ -15,7 +15,8 @@ import pytest
 
 from app.domain.outbox import APPOINTMENT_CANCELLED
 from app.kafka import Sender
-from app.publish import DrainOptions, drain
+from app.publish import drain
+from app.report import DrainOptions
 from dev.processes import ROOT
 from dev.servers.consumer import read_topics
 from dev.servers.kafka import Kafka

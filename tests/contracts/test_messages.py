@@ -9,7 +9,8 @@ from jsonschema import Draft202012Validator, ValidationError
 from app import operations
 from app.domain import outbox
 from app.kafka import Sender
-from app.publish import DrainOptions, drain
+from app.publish import drain
+from app.report import DrainOptions
 from dev.servers.consumer import read_topics
 from dev.servers.kafka import Kafka
 from tests.contracts.contract import CONTRACTS, Message, shipped, valid

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from app.kafka import Sender
-from app.publish import DrainReport
+from app.report import DrainReport
 from dev.servers.kafka import Kafka
 from tests.crash.nursery import Fate, Nursery
 from tests.crash.points import Point

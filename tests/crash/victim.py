@@ -7,10 +7,10 @@ from typing import Any
 import psycopg2
 from sqlalchemy import make_url
 
-from app import database, kafka
+from app import database, kafka, kafka_options
 from app.expire import run_cycle
-from app.publish import DrainOptions, drain
-from app.report import CycleOptions
+from app.publish import drain
+from app.report import CycleOptions, DrainOptions
 from app.settings import KafkaSettings
 from tests.crash.points import NOWHERE, Point, Points, die, terminate, watch_engine, watch_kafka
 from tests.interleaving import plants
@@ -55,7 +55,7 @@ def live(order: Order, say: Callable[[dict[str, Any]], None]) -> None:
         told = {"outcome": report.outcome, **report.result()}
     else:
         settings = KafkaSettings(kafka_bootstrap_servers=order.bootstrap)
-        sender = kafka.Sender(kafka.configuration(settings))
+        sender = kafka.Sender(kafka_options.configuration(settings))
         watch_kafka(points)
         ended = drain(engine, sender, DrainOptions(), order.run_id)
         told = {"outcome": ended.outcome, **ended.result()}

@@ -13,7 +13,8 @@ from hypothesis.stateful import initialize, precondition, rule, run_state_machin
 from app import operations
 from app.domain.appointment import Appointment
 from app.kafka import Sender
-from app.publish import DrainOptions, drain
+from app.publish import drain
+from app.report import DrainOptions
 from app.store import bookings
 from tests.interleaving.chronicle import Chronicle
 from tests.interleaving.invariants import ACTIVE

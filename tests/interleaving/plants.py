@@ -10,9 +10,9 @@ from dataclasses import asdict, replace
 
 from sqlalchemy import Connection, text
 
-from app import publish
 from app.database import Prepared
 from app.domain.booking import Ending
+from app.relay import Line, Marked, Relay
 from app.store import bookings, claims, endings, outbox
 
 SetAttribute = Callable[[object, str, object], None]
@@ -122,14 +122,14 @@ def rivals_without_lock(patch: SetAttribute) -> None:
 def mark_before_the_acknowledgement(patch: SetAttribute) -> None:
     """O2: rows are marked, and that is committed, before they are sent."""
 
-    def mark_first(drain: publish._Drain, connection: Connection, line: publish.Line) -> int:
+    def mark_first(drain: Relay, connection: Connection, line: Line) -> int:
         with connection.begin():
             size = drain.options.batch_size
             rows = outbox.claim(connection, line.after_id, line.started_at, size)
             marked = outbox.mark_published(connection, [row.id for row in rows])
         line.after_id = rows[-1].id if rows else line.after_id
         drain.send(rows)
-        drain.count(publish.Marked(marked, []))
+        drain.count(Marked(marked, []))
         return len(rows)
 
-    patch(publish._Drain, "batch", mark_first)
+    patch(Relay, "batch", mark_first)

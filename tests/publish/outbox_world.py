@@ -12,8 +12,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from sqlalchemy import Engine, text
 
-from app import database, facts, kafka
-from app.publish import DrainOptions, DrainReport, drain
+from app import database, facts, kafka, kafka_options
+from app.publish import drain
+from app.report import DrainOptions, DrainReport
 from app.settings import KafkaSettings
 from app.store import outbox
 from dev.servers.consumer import Record, read_topics
@@ -151,7 +152,7 @@ class OutboxWorld(World):
 def sender_to(bootstrap: str, options: Mapping[str, str] = NO_OPTIONS) -> kafka.Sender:
     """The product's sender."""
     settings = KafkaSettings(kafka_bootstrap_servers=bootstrap)
-    return kafka.Sender({**kafka.configuration(settings), **options})
+    return kafka.Sender({**kafka_options.configuration(settings), **options})
 
 
 def new_topic(bootstrap: str, partitions: int, name: str | None = None) -> str:

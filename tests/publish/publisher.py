@@ -12,7 +12,8 @@ from uuid import uuid4
 from sqlalchemy import Connection
 
 from app import database, kafka
-from app.publish import DrainOptions, drain
+from app.publish import drain
+from app.report import DrainOptions
 from app.settings import DatabaseSettings, KafkaSettings
 from app.store import outbox
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from app import publish
+from app import relay
 from app.store import outbox as store
 from dev.servers.mock_kafka import MockKafka
 from tests.publish.conftest import MOCKED
@@ -132,7 +132,7 @@ class Play:
 @pytest.fixture
 def two_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     """A short way to being set aside."""
-    monkeypatch.setattr(publish, "MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(relay, "MAX_ATTEMPTS", 2)
 
 
 @settings(

@@ -6,9 +6,10 @@ from itertools import count
 import pytest
 from sqlalchemy import text
 
-from app import database, publish
-from app.kafka import DELIVERY_SECONDS, Sender
-from app.publish import DrainReport
+from app import database, relay
+from app.kafka import Sender
+from app.kafka_options import DELIVERY_SECONDS
+from app.report import DrainReport
 from dev.servers.mock_kafka import MockKafka
 from tests.neighbour import Neighbour
 from tests.publish.conftest import MOCKED, OTHER
@@ -22,7 +23,7 @@ MINUTE = {"delivery.timeout.ms": "60000"}
 
 def test_s5_a_delivery_ends_before_its_batch_and_a_batch_before_postgresql_ends_it() -> None:
     idle_limit = int(database.IDLE_IN_TRANSACTION_TIMEOUT.removesuffix("s"))
-    assert DELIVERY_SECONDS < publish.BATCH_SECONDS < idle_limit - 5
+    assert DELIVERY_SECONDS < relay.BATCH_SECONDS < idle_limit - 5
 
 
 def test_s5_a_drain_gives_a_late_broker_up_by_its_own_deadline_and_blocks_nobody(
@@ -30,7 +31,7 @@ def test_s5_a_drain_gives_a_late_broker_up_by_its_own_deadline_and_blocks_nobody
 ) -> None:
     """Answers come after a minute, the bound is a second; PostgreSQL would end ten idle ones."""
     sent = mocked.add_all(["a", "b", "a"])
-    monkeypatch.setattr(publish, "BATCH_SECONDS", 1.0)
+    monkeypatch.setattr(relay, "BATCH_SECONDS", 1.0)
     mock.round_trip(60_000)
     sender = sender_to(mock.bootstrap, MINUTE)
     hasty = mocked.impatient("10s")
@@ -59,7 +60,7 @@ def test_s5_a_stop_ends_a_drain_that_waits_for_kafka(
     mocked: OutboxWorld, mock: MockKafka, silence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing else would end it within the test's patience; what it held never goes out."""
-    monkeypatch.setattr(publish, "BATCH_SECONDS", 90.0)
+    monkeypatch.setattr(relay, "BATCH_SECONDS", 90.0)
     sent = mocked.add_all(["a", "b", "a"])
     if silence == "down":
         mock.down()
@@ -83,7 +84,7 @@ def test_s5_a_stop_ends_a_drain_that_waits_for_kafka(
 def test_s5_a_stop_ends_a_drain_whose_client_has_no_room_left(
     mocked: OutboxWorld, mock: MockKafka, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(publish, "BATCH_SECONDS", 90.0)
+    monkeypatch.setattr(relay, "BATCH_SECONDS", 90.0)
     sent = mocked.add_all([str(number) for number in range(50)])
     mock.down()
     asked = count()
@@ -114,7 +115,7 @@ def test_s4_a_key_with_more_messages_than_a_batch_has_time_for_is_no_failure(
     mocked.add("first")
     mocked.drain(sender)
     sent = mocked.add_all(["k"] * 25)
-    monkeypatch.setattr(publish, "BATCH_SECONDS", 2.0)
+    monkeypatch.setattr(relay, "BATCH_SECONDS", 2.0)
     mock.round_trip(100)
     report = mocked.drain(sender)
     sender.close()

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, Engine, text
 
 from app.kafka import Sender
-from app.publish import MAX_ATTEMPTS
+from app.relay import MAX_ATTEMPTS
 from app.store import outbox as store
 from dev.servers.mock_kafka import MockKafka
 from tests.neighbour import Neighbour, holding, wait_until

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import event
 
-from app import facts, publish
+from app import facts, publish, relay
 from app.kafka import Sender
 from app.store import runs
 from app.store.runs import Job, Outcome
@@ -108,7 +108,7 @@ def test_o1_a_cycle_that_hangs_is_followed_no_longer_than_it_is_silent(
     mocked: OutboxWorld, quick: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the drain would keep its place in the worker for the whole budget of a cycle."""
-    monkeypatch.setattr(publish, "FOLLOW_SECONDS", 0.5)
+    monkeypatch.setattr(relay, "FOLLOW_SECONDS", 0.5)
     Cycle(mocked)
     mocked.add()
     assert (mocked.drain(quick).outcome, mocked.unsent()) == ("completed", [])

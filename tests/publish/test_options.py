@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from app import kafka
+from app import kafka, kafka_options
 from app.settings import KafkaSettings, SettingsError
 
 BARE = {
-    **kafka.DEFAULTS,
-    **kafka.OWNED,
+    **kafka_options.DEFAULTS,
+    **kafka_options.OWNED,
     "bootstrap.servers": "broker:9092",
     "delivery.timeout.ms": "8000",
 }
@@ -23,7 +23,7 @@ def options(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, str]
     monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "broker:9092")
     for name, value in variables.items():
         monkeypatch.setenv(f"KAFKA_{name}", value)
-    return kafka.configuration(KafkaSettings.load())
+    return kafka_options.configuration(KafkaSettings.load())
 
 
 def test_o2_the_bare_options_are_safe_ones(monkeypatch: pytest.MonkeyPatch) -> None:

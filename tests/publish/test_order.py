@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, text
 
 from app.kafka import Sender
-from app.publish import MAX_ATTEMPTS, waves
+from app.relay import MAX_ATTEMPTS
 from app.store.outbox import Row
+from app.waves import waves
 from dev.servers.mock_kafka import MockKafka
 from tests.gate import gate
 from tests.neighbour import Neighbour, holding, wait_for_a_waiter

@@ -7,7 +7,7 @@ import pytest
 
 from app import facts
 from app.kafka import Sender
-from app.publish import MAX_ATTEMPTS
+from app.relay import MAX_ATTEMPTS
 from dev.servers.kafka import Kafka
 from tests.publish.conftest import PARTITIONS
 from tests.publish.outbox_world import (

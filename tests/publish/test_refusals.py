@@ -5,9 +5,10 @@ import time
 import pytest
 from confluent_kafka import KafkaError
 
-from app import publish
-from app.kafka import DELIVERY_SECONDS, Answer, Record, Sender
-from app.publish import MAX_ATTEMPTS
+from app import relay
+from app.kafka import Answer, Record, Sender
+from app.kafka_options import DELIVERY_SECONDS
+from app.relay import MAX_ATTEMPTS
 from dev.servers.mock_kafka import MockKafka
 from tests.publish.conftest import MOCKED, OTHER
 from tests.publish.outbox_world import OutboxWorld, everything_on, message_id, sender_to
@@ -107,7 +108,7 @@ def test_o4_a_search_that_runs_out_of_time_convicts_nobody_and_holds_no_transact
 ) -> None:
     """PostgreSQL itself ends a transaction that outlives the bound: here after ten seconds."""
     sent = mocked.add_all([str(n) for n in range(100)])
-    monkeypatch.setattr(publish, "BATCH_SECONDS", 3.0)
+    monkeypatch.setattr(relay, "BATCH_SECONDS", 3.0)
     sender = sender_to(mock.bootstrap)
     sender.send([Record(OTHER, b"k", b"{}", {})], time.monotonic() + 60)
     mock.round_trip(300)
@@ -126,8 +127,8 @@ def test_o4_a_search_among_many_guilty_ones_gets_ahead_in_every_drain(
 ) -> None:
     """Time for some forty requests, where all of 128 are guilty."""
     mocked.add_all([str(number) for number in range(128)])
-    monkeypatch.setattr(publish, "BATCH_SECONDS", DELIVERY_SECONDS + 1.5)
-    monkeypatch.setattr(publish, "MAX_ATTEMPTS", 2)
+    monkeypatch.setattr(relay, "BATCH_SECONDS", DELIVERY_SECONDS + 1.5)
+    monkeypatch.setattr(relay, "MAX_ATTEMPTS", 2)
     sender = sender_to(mock.bootstrap)
     mock.round_trip(20)
     mock.fail(*[KafkaError.INVALID_RECORD] * 1000)
