@@ -20,6 +20,7 @@ from dev.servers.kafka import Kafka
 from dev.servers.postgres import Postgres
 from dev.servers.valkey import Valkey
 from tests.contracts.contract import shipped
+from tests.shipped import install_in
 from tests.world import World
 
 TEMPLATE = "calendar_template"
@@ -101,6 +102,12 @@ def valkey() -> Iterator[Valkey]:
         Valkey(Path(directory)) as server,
     ):
         yield server
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the programs of the installed product are, with its runtime dependencies only."""
+    return install_in(tmp_path_factory.mktemp("installed"))
 
 
 @pytest.fixture

@@ -1,0 +1,59 @@
+"""The Markdown pages of the repository: their fenced blocks, and the commands in them."""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from dev.processes import ROOT
+
+PAGES = sorted(
+    page for place in ("*.md", "docs/**/*.md", "ops/**/*.md") for page in ROOT.glob(place)
+)
+_FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Block:
+    """What stands between two fences."""
+
+    page: str
+    language: str
+    text: str
+
+    @property
+    def commands(self) -> list[str]:
+        """A shell block's commands, each as long as the shell takes it to be, without comments."""
+        found, begun = [], ""
+        for line in self.text.splitlines(keepends=True):
+            begun += line
+            if not begun.strip() or begun.lstrip().startswith("#"):
+                begun = ""
+            elif _whole(begun):
+                found.append(re.sub(r"\s+#\s.*", "", begun).strip())
+                begun = ""
+        assert not begun, f"{self.page}: {begun!r} does not end"
+        return found
+
+
+def blocks(page: Path) -> list[Block]:
+    """Every block of a page; each fence must have its pair."""
+    text, name = page.read_text(), str(page.relative_to(ROOT))
+    found = [Block(name, *match.groups()) for match in _FENCE.finditer(text)]
+    assert len(re.findall(r"^\s*(?:```|~~~)", text, re.MULTILINE)) == 2 * len(found), name
+    return found
+
+
+def shell_blocks() -> dict[str, list[Block]]:
+    """By page, for the pages that have any."""
+    found = {str(page.relative_to(ROOT)): blocks(page) for page in PAGES}
+    shell = {page: [one for one in here if one.language == "sh"] for page, here in found.items()}
+    return {page: here for page, here in shell.items() if here}
+
+
+def _whole(text: str) -> bool:
+    """Whether the shell would wait for nothing more."""
+    if text.rstrip("\n").endswith("\\"):
+        return False
+    read = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
+    return read.returncode == 0 and not read.stderr

@@ -1,0 +1,108 @@
+"""The commands of the documentation that no test can run: why, and what is looked at instead."""
+
+import re
+import shlex
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from app.domain.outbox import TOPICS
+from dev.processes import ROOT
+
+KUBERNETES = ROOT / "ops" / "kubernetes"
+_COMPOSE_VERBS = {"up", "down", "exec", "logs", "restart"}
+_KUBECTL_VERBS = {"apply", "delete", "wait", "exec", "create"}
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A kind of command, the reason, and what must be true of each one."""
+
+    pattern: str
+    reason: str
+    check: Callable[[str], None]
+
+
+def manifests() -> list[dict[str, Any]]:
+    """Every object of ops/kubernetes."""
+    pages = sorted(KUBERNETES.glob("*.yaml"))
+    return [one for page in pages for one in yaml.safe_load_all(page.read_text())]
+
+
+def _exists(path: str) -> None:
+    example = ROOT / "ops" / "kubernetes" / f"{path}.example"  # yours, made after ours
+    assert (ROOT / path).exists() or example.exists(), path
+
+
+def _make(command: str) -> None:
+    words = shlex.split(command)[1:]
+    target = next(word for word in words if "=" not in word)
+    assert re.search(rf"^{target}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+    for path in re.findall(r"tests/[\w/.]+", command):
+        _exists(path)
+
+
+def _pip(command: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = re.search(r'"([\w-]+)(?:\[([\w,]+)\])?', command)
+    assert named
+    assert named[1] == project["name"]
+    extras = set((named[2] or "").split(",")) - {""}
+    assert extras <= project["optional-dependencies"].keys()
+
+
+def _module(command: str) -> None:
+    name = command.split()[2]
+    assert find_spec(name), name
+
+
+def _compose(command: str) -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    verb, *rest = [word for word in command.split()[2:] if not word.startswith("-")]
+    assert verb in _COMPOSE_VERBS, verb
+    assert set(rest[:1]) <= services.keys(), rest
+
+
+def _kubectl(command: str) -> None:
+    verb, *words = shlex.split(command)[1:]
+    assert verb in _KUBECTL_VERBS, verb
+    kinds = {"job": "Job", "deploy": "Deployment"}
+    known = {(one["kind"], one["metadata"]["name"]) for one in manifests()}
+    for before, word in zip(["", *words], words, strict=False):
+        if before == "-f":
+            _exists(word)
+        if (named := re.fullmatch(r"(job|deploy)/(.+)", word)) or (
+            before in kinds and (named := re.fullmatch(r"()(.+)", word))
+        ):
+            assert (kinds[named[1] or before], named[2]) in known, word
+
+
+def _topic(command: str) -> None:
+    [name] = re.findall(r"--topic (\S+)", command)
+    assert name in TOPICS
+    assert re.search(r"--partitions \d+ --replication-factor \d", command)
+
+
+NOT_RUN = (
+    NotRun(r"make( |$)", "builds environments and servers of its own; CI runs its targets", _make),
+    NotRun(r"pip install ", "the package is installed by the fixture, from the same lock", _pip),
+    NotRun(r"python -m (tests|dev)\.", "writes a page or takes minutes; has its own test", _module),
+    NotRun(r"docker compose ", "no Docker engine runs here", _compose),
+    NotRun(r"kubectl ", "no cluster runs here", _kubectl),
+    NotRun(r"kafka-topics\.sh ", "a program of Apache Kafka's own: no wheel has it", _topic),
+)
+
+
+def not_run(command: str) -> NotRun | None:
+    """Why this command is not run; None: it is."""
+    return next((one for one in NOT_RUN if re.match(one.pattern, command)), None)
+
+
+def files_named(page: Path) -> list[str]:
+    """Every path of the repository that a page's prose names in code."""
+    return re.findall(r"`((?:app|tasks|tests|ops|docs|dev)/[\w./-]+)`", page.read_text())

@@ -1,0 +1,46 @@
+"""Every command of the documentation is run, or stands in the list of those that cannot be."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from dev.processes import ROOT
+from tests.docs.desk import Desk
+from tests.docs.fences import shell_blocks
+from tests.docs.not_run import NOT_RUN, not_run
+
+ELSEWHERE = {
+    "ops/runbooks/appointment-timeout.md": "tests/alerts/test_runbooks.py",
+    "ops/runbooks/outbox-backlog.md": "tests/alerts/test_runbooks.py",
+}
+"""Pages whose commands need a fault first, and the test that runs every one of them."""
+FOUND = shell_blocks()
+COMMANDS = [one for blocks in FOUND.values() for block in blocks for one in block.commands]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, installed: Path) -> Iterator[Desk]:
+    with ExitStack() as running:
+        yield Desk(running, tmp_path, installed)
+
+
+@pytest.mark.parametrize("page", sorted(FOUND.keys() - ELSEWHERE.keys()))
+def test_whoever_follows_the_page_gets_what_it_promises(desk: Desk, page: str) -> None:
+    """Top to bottom, with the installed package; a command that fails, fails the page."""
+    if not any("app migrate" in block.text for block in FOUND[page]):
+        desk.move_in()
+    for block in FOUND[page]:
+        desk.follow(block)
+
+
+def test_who_runs_a_page_elsewhere_really_looks_at_it() -> None:
+    for page, test in ELSEWHERE.items():
+        assert page in FOUND
+        assert "PAGES" in (ROOT / test).read_text()
+
+
+def test_every_reason_not_to_run_a_command_is_needed() -> None:
+    needed = {reason for one in COMMANDS if (reason := not_run(one))}
+    assert needed == set(NOT_RUN)
