@@ -10,11 +10,13 @@ COPY tasks tasks
 RUN /opt/app/bin/pip install --no-cache-dir --no-deps .
 
 FROM python:3.11-slim-bookworm
-RUN useradd --system --uid 10001 --no-create-home calendar
+RUN groupadd --gid 10001 calendar && useradd --uid 10001 --gid 10001 --no-create-home calendar
 COPY --from=build /opt/app /opt/app
 ENV PATH=/opt/app/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
-USER calendar
+USER 10001:10001
 # /tmp must be writable (a tmpfs will do): metrics files and the job slots of the node live there.
 WORKDIR /opt/app
 COPY flowerconfig.py .
-CMD ["celery", "-A", "tasks", "worker"]
+# By effect: the database is reachable, and its schema fits this program.
+HEALTHCHECK --interval=30s --timeout=20s --start-period=20s CMD ["python", "-m", "app", "health"]
+CMD ["celery", "-q", "-A", "tasks", "worker"]
