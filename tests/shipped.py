@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from dev.processes import ROOT
@@ -29,3 +30,18 @@ def install_in(place: Path) -> Path:
     subprocess.run([*install, "--no-deps", "setuptools"], check=True)
     subprocess.run([*install, "--no-deps", str(source_in(place))], check=True)
     return place / "venv" / "bin"
+
+
+def known(
+    installed: Path, command: Sequence[str], directory: Path
+) -> subprocess.CompletedProcess[str]:
+    """A command with `--help` behind it: what stands before must be known, and nothing is done."""
+    program, *arguments = command
+    return subprocess.run(
+        [installed / program, *arguments, "--help"],
+        cwd=directory,
+        env={"PATH": "/usr/bin:/bin", "CELERY_BROKER_URL": "redis://127.0.0.1:1/0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -1,8 +1,6 @@
 """What compose file, manifests, units and image start: each exists in the installed package."""
 
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ from app import database
 from app.kafka import DELIVERY_SECONDS
 from app.publish import BATCH_SECONDS
 from tests.deployment import compose, image, kubernetes, systemd
+from tests.shipped import known
 
 STATEMENT = float(database.STATEMENT_TIMEOUT.removesuffix("s")) + database.ANSWER_SECONDS
 """The longest that an item waits for PostgreSQL, one that never answers included."""
@@ -34,20 +33,11 @@ STARTED = sorted(
 def test_the_installed_package_knows_every_command_and_option(
     installed: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
-    """As far as its options go: `--help` comes last, and what stands before it must be known."""
-    program, *arguments = command
-    if arguments[0] == "-c":  # no command of ours: test_image runs it
+    if command[1] == "-c":  # no command of ours: test_image runs it
         return
-    done = subprocess.run(
-        [installed / program, *arguments, "--help"],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "CELERY_BROKER_URL": "redis://127.0.0.1:1/0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Usage:" in done.stdout
+    asked = known(installed, command, tmp_path)
+    assert asked.returncode == 0, asked.stderr
+    assert "Usage:" in asked.stdout
 
 
 def test_every_stop_waits_for_what_is_in_hand() -> None:

@@ -11,11 +11,12 @@ PAGES = sorted(
     page for place in ("*.md", "docs/**/*.md", "ops/**/*.md") for page in ROOT.glob(place)
 )
 ELSEWHERE = {
-    "docs/consumers.md": "tests/contracts/test_consumer.py",
-    "ops/runbooks/appointment-timeout.md": "tests/alerts/runbook.py",
-    "ops/runbooks/outbox-backlog.md": "tests/alerts/runbook.py",
+    ("docs/consumers.md", "python"): "tests/contracts/test_consumer.py",
+    ("docs/consumers.md", "sql"): "tests/contracts/test_consumer.py",
+    ("ops/runbooks/appointment-timeout.md", "sh"): "tests/alerts/runbook.py",
+    ("ops/runbooks/outbox-backlog.md", "sh"): "tests/alerts/runbook.py",
 }
-"""Pages whose code or commands need a world of their own, and the module that takes it from there.
+"""Blocks that need a world of their own, and the module that takes them from their page.
 
 For the runbooks it is a fault; `tests/alerts/test_runbooks.py` sees that no command is left out.
 """
@@ -54,10 +55,23 @@ def blocks(page: Path) -> list[Block]:
 
 
 def shell_blocks() -> dict[str, list[Block]]:
-    """By page, for the pages that have any."""
-    found = {str(page.relative_to(ROOT)): blocks(page) for page in PAGES}
-    shell = {page: [one for one in here if one.language == "sh"] for page, here in found.items()}
-    return {page: here for page, here in shell.items() if here}
+    """By page, for the pages that have any; without those that are run elsewhere."""
+    found: dict[str, list[Block]] = {}
+    for block in (one for page in PAGES for one in blocks(page)):
+        if block.language == "sh" and (block.page, "sh") not in ELSEWHERE:
+            found.setdefault(block.page, []).append(block)
+    return found
+
+
+def prose(page: Path) -> str:
+    """A page without its blocks."""
+    return _FENCE.sub("", page.read_text())
+
+
+def commands_in_sentences() -> list[str]:
+    """What stands in code within a sentence and begins as a command does."""
+    code = r"`((?:make|docker compose|kubectl|python -m|celery -A) [^`…]+)`"
+    return sorted({one for page in PAGES for one in re.findall(code, prose(page))})
 
 
 def _whole(text: str) -> bool:

@@ -15,8 +15,8 @@ from app.domain.outbox import TOPICS
 from dev.processes import ROOT
 
 KUBERNETES = ROOT / "ops" / "kubernetes"
-_COMPOSE_VERBS = {"up", "down", "exec", "logs", "restart"}
-_KUBECTL_VERBS = {"apply", "delete", "wait", "exec", "create"}
+_COMPOSE_VERBS = {"up", "exec", "config"}
+_KUBECTL_VERBS = {"apply", "delete", "wait", "exec"}
 
 
 @dataclass(frozen=True)

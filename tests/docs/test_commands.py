@@ -1,5 +1,7 @@
 """Every command of the documentation is run, or stands in the list of those that cannot be."""
 
+import re
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,8 +10,9 @@ import pytest
 
 from dev.processes import ROOT
 from tests.docs.desk import Desk
-from tests.docs.fences import ELSEWHERE, shell_blocks
+from tests.docs.fences import ELSEWHERE, commands_in_sentences, shell_blocks
 from tests.docs.not_run import NOT_RUN, not_run
+from tests.shipped import known
 
 FOUND = shell_blocks()
 COMMANDS = [one for blocks in FOUND.values() for block in blocks for one in block.commands]
@@ -21,7 +24,7 @@ def desk(tmp_path: Path, installed: Path) -> Iterator[Desk]:
         yield Desk(running, tmp_path, installed)
 
 
-@pytest.mark.parametrize("page", sorted(FOUND.keys() - ELSEWHERE.keys()))
+@pytest.mark.parametrize("page", sorted(FOUND))
 def test_whoever_follows_the_page_gets_what_it_promises(desk: Desk, page: str) -> None:
     """Top to bottom, with the installed package; a command that fails, fails the page."""
     if not any("app migrate" in block.text for block in FOUND[page]):
@@ -30,10 +33,20 @@ def test_whoever_follows_the_page_gets_what_it_promises(desk: Desk, page: str) -
         desk.follow(block)
 
 
-@pytest.mark.parametrize("page", ELSEWHERE)
-def test_who_runs_a_page_elsewhere_takes_it_from_there(page: str) -> None:
+@pytest.mark.parametrize("command", commands_in_sentences())
+def test_a_command_within_a_sentence_exists(installed: Path, tmp_path: Path, command: str) -> None:
+    if reason := not_run(command):
+        reason.check(command)
+        return
+    words = [one for one in shlex.split(command) if not re.fullmatch("[A-Z_]{2,}", one)]
+    asked = known(installed, words, tmp_path)
+    assert asked.returncode == 0, asked.stderr
+
+
+@pytest.mark.parametrize(("page", "language"), ELSEWHERE)
+def test_who_runs_a_block_elsewhere_takes_it_from_the_page(page: str, language: str) -> None:
     """By its name, or with all of its folder."""
-    module = (ROOT / ELSEWHERE[page]).read_text()
+    module = (ROOT / ELSEWHERE[page, language]).read_text()
     assert f'"{Path(page).name}"' in module or f'"{Path(page).parent.name}"' in module
 
 

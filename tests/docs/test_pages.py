@@ -12,18 +12,13 @@ import yaml
 
 from dev import states
 from dev.processes import ROOT
-from tests.docs.fences import ELSEWHERE, PAGES, Block, blocks
+from tests.docs.fences import ELSEWHERE, PAGES, Block, blocks, prose
 from tests.docs.not_run import files_named
 from tests.docs.values import refused
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 A_SCREEN = 80  # lines
-
-
-def prose(page: Path) -> str:
-    """A page without its blocks."""
-    return re.sub(r"(?ms)^```.*?^```$", "", page.read_text())
 
 
 def anchors(page: Path) -> set[str]:
@@ -94,7 +89,7 @@ def fits(block: Block) -> None:
             assert block.text in states.drawn()
         case language:
             assert language in {"python", "sql"}
-            assert block.page in ELSEWHERE, "nobody runs this code"
+            assert (block.page, language) in ELSEWHERE, "nobody runs this code"
 
 
 def test_the_states_are_drawn_from_the_law() -> None:
