@@ -6,17 +6,14 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
-
-import yaml
 
 from app.domain.outbox import TOPICS
 from dev.processes import ROOT
+from tests.deployment import compose, kubernetes
 
-KUBERNETES = ROOT / "ops" / "kubernetes"
 _COMPOSE_VERBS = {"up", "exec", "config"}
 _KUBECTL_VERBS = {"apply", "delete", "wait", "exec"}
+_KINDS = {"job": "Job", "deploy": "Deployment"}
 
 
 @dataclass(frozen=True)
@@ -28,21 +25,14 @@ class NotRun:
     check: Callable[[str], None]
 
 
-def manifests() -> list[dict[str, Any]]:
-    """Every object of ops/kubernetes."""
-    pages = sorted(KUBERNETES.glob("*.yaml"))
-    return [one for page in pages for one in yaml.safe_load_all(page.read_text())]
-
-
 def _exists(path: str) -> None:
-    example = ROOT / "ops" / "kubernetes" / f"{path}.example"  # yours, made after ours
+    example = kubernetes.FOLDER / f"{path}.example"  # what a reader makes of it
     assert (ROOT / path).exists() or example.exists(), path
 
 
 def _make(command: str) -> None:
-    words = shlex.split(command)[1:]
-    target = next(word for word in words if "=" not in word)
-    assert re.search(rf"^{target}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+    for target in (word for word in shlex.split(command)[1:] if "=" not in word):
+        assert re.search(rf"^{target}:.*##", (ROOT / "Makefile").read_text(), re.MULTILINE), target
     for path in re.findall(r"tests/[\w/.]+", command):
         _exists(path)
 
@@ -62,24 +52,17 @@ def _module(command: str) -> None:
 
 
 def _compose(command: str) -> None:
-    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
     verb, *rest = [word for word in command.split()[2:] if not word.startswith("-")]
     assert verb in _COMPOSE_VERBS, verb
-    assert set(rest[:1]) <= services.keys(), rest
+    assert set(rest[:1]) <= compose.SERVICES.keys(), rest
 
 
 def _kubectl(command: str) -> None:
-    verb, *words = shlex.split(command)[1:]
-    assert verb in _KUBECTL_VERBS, verb
-    kinds = {"job": "Job", "deploy": "Deployment"}
-    known = {(one["kind"], one["metadata"]["name"]) for one in manifests()}
-    for before, word in zip(["", *words], words, strict=False):
-        if before == "-f":
-            _exists(word)
-        if (named := re.fullmatch(r"(job|deploy)/(.+)", word)) or (
-            before in kinds and (named := re.fullmatch(r"()(.+)", word))
-        ):
-            assert (kinds[named[1] or before], named[2]) in known, word
+    assert command.split()[1] in _KUBECTL_VERBS, command
+    for path in re.findall(r"-f (\S+)", command):
+        _exists(path)
+    for kind, name in re.findall(r"\b(job|deploy)[ /](\S+)", command):
+        kubernetes.named(_KINDS[kind], name)
 
 
 def _topic(command: str) -> None:
@@ -101,8 +84,3 @@ NOT_RUN = (
 def not_run(command: str) -> NotRun | None:
     """Why this command is not run; None: it is."""
     return next((one for one in NOT_RUN if re.match(one.pattern, command)), None)
-
-
-def files_named(page: Path) -> list[str]:
-    """Every path of the repository that a page's prose names in code."""
-    return re.findall(r"`((?:app|tasks|tests|ops|docs|dev)/[\w./-]+)`", page.read_text())

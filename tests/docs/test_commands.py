@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dev.processes import ROOT
-from tests.docs.desk import Desk
 from tests.docs.fences import ELSEWHERE, commands_in_sentences, shell_blocks
 from tests.docs.not_run import NOT_RUN, not_run
+from tests.docs.reader import Reader
 from tests.shipped import known
 
 FOUND = shell_blocks()
@@ -19,18 +19,18 @@ COMMANDS = [one for blocks in FOUND.values() for block in blocks for one in bloc
 
 
 @pytest.fixture
-def desk(tmp_path: Path, installed: Path) -> Iterator[Desk]:
+def reader(tmp_path: Path, installed: Path) -> Iterator[Reader]:
     with ExitStack() as running:
-        yield Desk(running, tmp_path, installed)
+        yield Reader(running, tmp_path, installed)
 
 
 @pytest.mark.parametrize("page", sorted(FOUND))
-def test_whoever_follows_the_page_gets_what_it_promises(desk: Desk, page: str) -> None:
+def test_whoever_follows_the_page_gets_what_it_promises(reader: Reader, page: str) -> None:
     """Top to bottom, with the installed package; a command that fails, fails the page."""
     if not any("app migrate" in block.text for block in FOUND[page]):
-        desk.move_in()
+        reader.move_in()
     for block in FOUND[page]:
-        desk.follow(block)
+        reader.follow(block)
 
 
 @pytest.mark.parametrize("command", commands_in_sentences())

@@ -25,14 +25,19 @@ _READY = {"worker": "ready", "beat": "beat: Starting", "flower": "Visit me at"}
 _VARIABLE = re.compile(r"(\w+)=(\S+)")
 
 
-class Desk:
+class Reader:
     """An empty database, topics, a broker; and a folder that holds what a checkout's reader has."""
 
     def __init__(self, running: ExitStack, directory: Path, installed: Path) -> None:
         self._running = running
         self.directory = directory
         self.stack = running.enter_context(
-            Stack(directory / "stack", topics=dict.fromkeys(TOPICS, 3), durable=True, given={})
+            Stack(
+                directory / "stack",
+                topics=dict.fromkeys(TOPICS, 3),
+                postgres_settings={"fsync": "on", "full_page_writes": "on"},  # `doctor` looks
+                given={},
+            )
         )
         self.folder = directory / "folder"
         self.folder.mkdir()
@@ -114,7 +119,7 @@ class Desk:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=240,
             check=False,
         )
         assert done.returncode == 0, done.stdout
