@@ -41,7 +41,7 @@ class Reader:
         )
         self.folder = directory / "folder"
         self.folder.mkdir()
-        for name in ("ops", ".env.example"):  # and no app/: it must be the installed one
+        for name in ("ops", ".env.example", "flowerconfig.py"):  # and no app/: it must be the installed one
             (self.folder / name).symlink_to(ROOT / name)
         assert self.stack.postgres
         self._url = make_url(self.stack.environment["DATABASE_URL"])
