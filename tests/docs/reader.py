@@ -41,7 +41,8 @@ class Reader:
         )
         self.folder = directory / "folder"
         self.folder.mkdir()
-        for name in ("ops", ".env.example", "flowerconfig.py"):  # and no app/: it must be the installed one
+        # No app/ and no tasks/: they must be the installed ones.
+        for name in ("ops", ".env.example", "flowerconfig.py"):
             (self.folder / name).symlink_to(ROOT / name)
         assert self.stack.postgres
         self._url = make_url(self.stack.environment["DATABASE_URL"])
