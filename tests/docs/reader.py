@@ -20,7 +20,7 @@ from tests.neighbour import wait_until
 from tests.world import World
 
 OWNER = "calendar"
-_DAEMON = re.compile(r"celery(?: -q)? -A tasks (worker|beat|flower)\b")
+_DAEMON = re.compile(r"celery(?: -q)? -A [\w.]+ (worker|beat|flower)\b")
 _READY = {"worker": "ready", "beat": "beat: Starting", "flower": "Visit me at"}
 _VARIABLE = re.compile(r"(\w+)=(\S+)")
 
@@ -57,7 +57,7 @@ class Reader:
             "FLOWER_PORT": str(free_port()),
             "FLOWER_ADDRESS": "127.0.0.1",
         }
-        self.daemons: dict[str, Path] = {}
+        self.started: list[str] = []
 
     def _furnished(self, name: str) -> World:
         engine = database.engine(self._url.set(drivername="postgresql+psycopg2"), 8)
@@ -136,7 +136,7 @@ class Reader:
                 self.environment[name] = self.as_role(role)
 
     def _start(self, name: str, command: str) -> None:
-        log = self.directory / f"{name}.log"
+        log = self.directory / f"{name}-{len(self.started)}.log"
         running = ServerProcess(
             name,
             ["env", "-C", self.folder, "bash", "-c", f"exec {command}"],
@@ -146,7 +146,7 @@ class Reader:
         )
         self._running.callback(running.stop)
         running.wait_ready(lambda: _READY[name] in log.read_text(errors="replace"), 60)
-        self.daemons[name] = log
-        if {"worker", "beat"} <= self.daemons.keys():
+        self.started.append(name)
+        if {"worker", "beat"} <= set(self.started):
             cycles = "SELECT FROM calendar.job_runs WHERE finished_at IS NOT NULL"
             wait_until(lambda: self.world.all(cycles), "the first cycle")
