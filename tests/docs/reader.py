@@ -97,9 +97,9 @@ class Reader:
         """Do what it says, one command after the other."""
         script: list[str] = []
         for command in block.commands:
-            if reason := not_run(command):
-                reason.check(command)
-            elif command.startswith("export "):
+            if not_run(command):
+                continue
+            if command.startswith("export "):
                 self._export(command)
             elif daemon := _DAEMON.match(command):
                 self._run(script)

@@ -15,7 +15,11 @@ from tests.docs.reader import Reader
 from tests.shipped import known
 
 FOUND = shell_blocks()
-COMMANDS = [one for blocks in FOUND.values() for block in blocks for one in block.commands]
+COMMANDS = [
+    (page, one) for page, found in FOUND.items() for block in found for one in block.commands
+]
+RUN = sorted({page for page, command in COMMANDS if not not_run(command)})
+NOT_TO_RUN = sorted({command for _page, command in COMMANDS if not_run(command)})
 
 
 @pytest.fixture
@@ -24,13 +28,20 @@ def reader(tmp_path: Path, installed: Path) -> Iterator[Reader]:
         yield Reader(running, tmp_path, installed)
 
 
-@pytest.mark.parametrize("page", sorted(FOUND))
+@pytest.mark.parametrize("page", RUN)
 def test_whoever_follows_the_page_gets_what_it_promises(reader: Reader, page: str) -> None:
     """Top to bottom, with the installed package; a command that fails, fails the page."""
     if not any("app migrate" in block.text for block in FOUND[page]):
         reader.move_in()
     for block in FOUND[page]:
         reader.follow(block)
+
+
+@pytest.mark.parametrize("command", NOT_TO_RUN)
+def test_what_is_not_run_is_there(command: str) -> None:
+    reason = not_run(command)
+    assert reason
+    reason.check(command)
 
 
 @pytest.mark.parametrize("command", commands_in_sentences())
@@ -51,5 +62,5 @@ def test_who_runs_a_block_elsewhere_takes_it_from_the_page(page: str, language: 
 
 
 def test_every_reason_not_to_run_a_command_is_needed() -> None:
-    needed = {reason for one in COMMANDS if (reason := not_run(one))}
+    needed = {not_run(command) for command in NOT_TO_RUN}
     assert needed == set(NOT_RUN)
