@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from app import database
-from app.kafka import DELIVERY_SECONDS
-from app.publish import BATCH_SECONDS
+from app.kafka_options import DELIVERY_SECONDS
+from app.relay import BATCH_SECONDS
 from tests.deployment import compose, image, kubernetes, systemd
 from tests.shipped import known
 

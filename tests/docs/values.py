@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from app import kafka
+from app import kafka_options
 from app.settings import GROUPS, KafkaSettings, SettingsGroup, table
 
 _OTHERS = ("FLOWER_", "OTEL_")
@@ -34,7 +34,7 @@ def refused(values: Mapping[str, str]) -> list[str]:
         for group in GROUPS:
             found += _wrong(group, values)
         if "KAFKA_BOOTSTRAP_SERVERS" in values:
-            options = kafka.configuration(KafkaSettings.load())
+            options = kafka_options.configuration(KafkaSettings.load())
             names = KafkaSettings.load().overrides
             found += [f"{name}: no option of Kafka's client" for name in names.keys() - options]
     return found
