@@ -75,6 +75,14 @@ def _redis(text: str) -> str:
     return text
 
 
+def _prefix(text: str) -> str:
+    if not re.fullmatch("[!-~]+", text) or re.search(r"[*?\[\]\\]", text):
+        raise ValueError(
+            "it must be of letters, digits and signs like :, without blanks and * ? [ ]"
+        )
+    return text
+
+
 def _http(text: str) -> str:
     if not text.startswith(("http://", "https://")):
         raise ValueError("it must begin with http:// or https://")
@@ -106,6 +114,9 @@ class BrokerSettings(SettingsGroup):
 
     celery_broker_url: Annotated[str, AfterValidator(_redis)] = Field(
         description="Redis (or Valkey) as the Celery broker, and nothing else", repr=False
+    )
+    celery_broker_key_prefix: Annotated[str, AfterValidator(_prefix)] | None = Field(
+        None, description="What every key and channel there begins with"
     )
 
 

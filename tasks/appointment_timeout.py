@@ -14,13 +14,13 @@ from app.settings import AppointmentTimeoutSettings
 from app.store.brake import BrakeLimits
 from app.store.runs import Job
 from app.telemetry import logs, traces
-from tasks.doors import STANDING, ended, engine, one_at_a_time, telling
+from tasks.doors import Standing, ended, engine, one_at_a_time, telling
 from tasks.process import instance
 
 log = logs.logger()
 
 
-@shared_task(name="calendar.appointment_timeout", **STANDING)
+@shared_task(name="calendar.appointment_timeout", base=Standing, bind=True)
 def appointment_timeout(self: "Task[[], dict[str, int]]") -> dict[str, int]:
     """Expire overdue appointments: one cycle (sections 3-6). Takes no argument."""
     run_id = str(self.request.id)

@@ -9,10 +9,11 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import database, facts
-from app.settings import AppointmentTimeoutSettings, DatabaseSettings
+from app.settings import AppointmentTimeoutSettings, DatabaseSettings, SettingsError
 from app.store import runs
 from app.store.runs import Job, Outcome
 from app.telemetry import logs, traces
+from tasks import timetable
 from tasks.process import instance
 
 
@@ -20,17 +21,54 @@ class RunFailedError(Exception):
     """A run ended as `failed`; the message is one plain sentence, its cause is in the log."""
 
 
-STANDING: dict[str, Any] = {
-    "bind": True,
-    "ignore_result": True,  # the figures are in PostgreSQL, the event and the log
-    "acks_late": False,  # a lost tick is made good by the next one; a repeated one only disturbs
-    "reject_on_worker_lost": False,
-    "serializer": "json",
-    "Strategy": "tasks.refusal:strategy",
-    "typing": True,
-    "throws": (RunFailedError,),  # a failure that has told its cause needs no traceback
-}
-"""What protects correctness, on the task itself, so that it holds in any app."""
+class Standing(Task):  # type: ignore[type-arg]
+    """How each of the three tasks stands in Celery, whatever app it is in.
+
+    A base of our own: what a foreign app has its tasks inherit (retries, say) does not reach these.
+    """
+
+    ignore_result = True  # the figures are in PostgreSQL, the event and the log
+    store_errors_even_if_ignored = False
+    acks_late = False  # a lost tick is made good by the next one; a repeated one only disturbs
+    reject_on_worker_lost = False
+    retry_on_worker_lost = False
+    rate_limit = ""  # none: a tick that waits is a tick late
+    serializer = "json"
+    Strategy = "tasks.refusal:strategy"
+    typing = True
+    throws = (RunFailedError, SettingsError)  # they have told their cause: no traceback
+
+    @property
+    def expires(self) -> float | None:  # type: ignore[override]
+        """With whatever scheduler: some know nothing of the entry's own (S1)."""
+        with suppress(SettingsError):  # told at the start
+            return timetable.freshness(timetable.intervals()[self.name])
+        return None
+
+    @property
+    def time_limit(self) -> float | None:  # type: ignore[override]
+        """The app's, unless it would end healthy runs."""
+        return max(self.app.conf.task_time_limit or 0, _least())
+
+    @property
+    def soft_time_limit(self) -> float | None:  # type: ignore[override]
+        """The app's, if it has one, unless it would end healthy runs."""
+        soft: float | None = self.app.conf.task_soft_time_limit
+        return soft and max(soft, _least())
+
+    @classmethod
+    def annotate(cls) -> None:
+        """The app's `task_annotations` may add to a task, and take nothing of this away."""
+        super().annotate()
+        for name in vars(Standing).keys() & vars(cls).keys():
+            if not name.startswith("__"):
+                delattr(cls, name)
+
+
+def _least() -> float:
+    with suppress(SettingsError):  # told at the start
+        return timetable.time_limit()
+    return 0
 
 
 def engine() -> Engine:

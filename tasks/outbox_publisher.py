@@ -7,14 +7,14 @@ from app.report import DrainOptions, DrainReport
 from app.settings import AppointmentTimeoutSettings, KafkaSettings, OutboxSettings
 from app.store.runs import Job
 from app.telemetry import traces
-from tasks.doors import STANDING, ended, engine, one_at_a_time, telling
+from tasks.doors import Standing, ended, engine, one_at_a_time, telling
 from tasks.process import instance
 
 LINGER_SECONDS = 10
 """Beyond its budget a cycle finishes what it holds; so long it may still be followed."""
 
 
-@shared_task(name="calendar.outbox_publisher", **STANDING)
+@shared_task(name="calendar.outbox_publisher", base=Standing, bind=True)
 def outbox_publisher(self: "Task[[], dict[str, int]]") -> dict[str, int]:
     """Drain the outbox to Kafka (section 7). Takes no argument."""
     run_id = str(self.request.id)

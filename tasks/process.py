@@ -8,14 +8,17 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import database, kafka, schema
 from app.settings import (
+    AppointmentTimeoutSettings,
     DatabaseSettings,
     KafkaSettings,
+    OutboxSettings,
     SettingsError,
     TelemetrySettings,
     TracingSettings,
 )
 from app.store import errors
 from app.telemetry import logs, traces
+from tasks import timetable
 from tasks.instance import Instance
 
 log = logs.logger()
@@ -51,31 +54,55 @@ def own_traces(**_signal: Any) -> None:
             end.connect(lambda **_signal: otlp.flush(), weak=False)
 
 
-@signals.celeryd_after_setup.connect(weak=False)
-def begin(**_signal: Any) -> None:
-    """Refuse wrong settings in one sentence, and make what the node shares.
+def serves(app: Any) -> bool:
+    """Whether this worker takes our tasks: a foreign app may know them and serve others only."""
+    route = app.amqp.router.route
+    ours = {route({}, task).get("queue") for task in timetable.ROUTES if task in app.tasks}
+    return any(queue in ours for queue in app.amqp.queues.consume_from.values())
 
-    Before the pool forks, and once there is a log.
+
+@signals.celeryd_after_setup.connect(weak=False)
+def begin(**signal: Any) -> None:
+    """Before the pool forks, and once there is a log: make what the node shares, and look.
+
+    What it shares is made in every worker: each can be told later to serve our queues.
     """
+    instance()
+    app = signal["instance"].app
+    if not serves(app):
+        return
+    refusal = _refusal()
+    if refusal and set(app.amqp.queues.consume_from) <= set(timetable.QUEUES):
+        sys.exit(refusal)
+    if refusal:  # other tasks are done here too, and they are not ours to stop
+        log.error("the calendar's tasks will fail here", detail=refusal)
+        return
+    from app.telemetry import metrics  # noqa: F401, PLC0415 - its directory, before the fork
+
+
+def _refusal() -> str | None:
+    """What of the settings or the schema is wrong, as one sentence."""
     try:
         database_url = DatabaseSettings.load().url
-        TelemetrySettings.load()
+        for group in (AppointmentTimeoutSettings, OutboxSettings, TelemetrySettings):
+            group.load()
         kafka.check(KafkaSettings.load())
         with database.engine(database_url).connect() as connection:
             schema.check(connection)
     except (SettingsError, schema.SchemaError) as error:
-        sys.exit(str(error))
+        return str(error)
     except SQLAlchemyError as error:  # it may come back: every tick will say so until it does
         log.warning("database not reached at start", detail=errors.sentence(error))
     else:
         database.engine(database_url).dispose()
-    instance()
-    import app.telemetry.metrics  # noqa: F401, PLC0415 - its directory, before the fork
+    return None
 
 
 @signals.worker_ready.connect(weak=False)
-def ready(**_signal: Any) -> None:
+def ready(sender: Any, **_signal: Any) -> None:
     """In the main process, after the pool is up: serve the node's metrics."""
+    if not serves(sender.app):
+        return
     settings = TelemetrySettings.load()
     if settings.metrics_port is None:
         return

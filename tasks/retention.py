@@ -7,11 +7,11 @@ from app import retention
 from app.settings import OutboxSettings
 from app.store import errors
 from app.store.runs import Job
-from tasks.doors import STANDING, RunFailedError, engine, one_at_a_time
+from tasks.doors import RunFailedError, Standing, engine, one_at_a_time
 from tasks.process import instance
 
 
-@shared_task(name="calendar.retention", **STANDING)
+@shared_task(name="calendar.retention", base=Standing, bind=True)
 def retention_sweep(self: "Task[[], dict[str, int]]") -> dict[str, int]:
     """Remove what is past its retention (O5): a few seconds per run. Takes no argument."""
     settings = OutboxSettings.load()

@@ -151,7 +151,8 @@ foreign.loader.import_default_modules()
 theirs, kept = TracerProvider(), InMemorySpanExporter()
 theirs.add_span_processor(SimpleSpanProcessor(kept))
 trace.set_tracer_provider(theirs)
-signals.celeryd_after_setup.send(sender="node", instance=None, conf=foreign.conf)
+worker = foreign.Worker()
+signals.celeryd_after_setup.send(sender="node", instance=worker, conf=foreign.conf)
 with trace.get_tracer("theirs").start_as_current_span("their task"):
     foreign.tasks["calendar.appointment_timeout"].apply()
 names = {span.context.span_id: span.name for span in kept.get_finished_spans()}
