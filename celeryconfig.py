@@ -8,13 +8,13 @@ the tasks themselves, so that it holds in a foreign app too; what such an app is
 from kombu import Queue
 from kombu.transport import TRANSPORT_ALIASES
 
-from app.settings import BrokerSettings, SettingsError
+from app.settings import AppointmentTimeoutSettings, BrokerSettings, OutboxSettings, SettingsError
 from tasks import timetable
 
 try:  # every celery command starts here: one sentence, no traceback
     _broker = BrokerSettings.load()
-    beat_schedule = timetable.beat_schedule()
-    task_time_limit = timetable.time_limit()
+    AppointmentTimeoutSettings.load()
+    OutboxSettings.load()
 except SettingsError as error:
     raise SystemExit(str(error)) from None
 
@@ -53,6 +53,7 @@ task_queues = tuple(Queue(name, routing_key=name) for name in timetable.QUEUES)
 task_routes = dict(timetable.ROUTES)
 task_create_missing_queues = False
 
+beat_schedule = timetable.beat_schedule()
 # Three fixed entries need no file: nothing that can be torn, locked or read-only.
 beat_scheduler = "celery.beat:Scheduler"
 beat_max_loop_interval = 5
@@ -63,3 +64,5 @@ worker_send_task_events = True  # so that Flower is not empty
 task_send_sent_event = True
 worker_enable_remote_control = True
 beat_enable_remote_control = True
+
+task_time_limit = timetable.time_limit()

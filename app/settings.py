@@ -31,6 +31,14 @@ class SettingsGroup(BaseSettings):
             raise SettingsError(_faults(error)[0][1]) from None
 
     @classmethod
+    def load_or_default(cls) -> Self:
+        """The same, or all of its defaults while one of them is wrong, which is told elsewhere."""
+        try:
+            return cls.load()
+        except SettingsError:
+            return cls.model_construct()
+
+    @classmethod
     def faults(cls) -> list[tuple[str, str]]:
         """Every variable that is wrong, with the sentence that says why; `load` tells the first."""
         try:

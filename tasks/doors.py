@@ -39,22 +39,20 @@ class Standing(Task):  # type: ignore[type-arg]
     throws = (RunFailedError, SettingsError)  # they have told their cause: no traceback
 
     @property
-    def expires(self) -> float | None:  # type: ignore[override]
+    def expires(self) -> float:  # type: ignore[override]
         """With whatever scheduler: some know nothing of the entry's own (S1)."""
-        with suppress(SettingsError):  # told at the start
-            return timetable.freshness(timetable.intervals()[self.name])
-        return None
+        return timetable.freshness(timetable.intervals()[self.name])
 
     @property
-    def time_limit(self) -> float | None:  # type: ignore[override]
+    def time_limit(self) -> float:  # type: ignore[override]
         """The app's, unless it would end healthy runs."""
-        return max(self.app.conf.task_time_limit or 0, _least())
+        return max(self.app.conf.task_time_limit or 0, timetable.time_limit())
 
     @property
     def soft_time_limit(self) -> float | None:  # type: ignore[override]
         """The app's, if it has one, unless it would end healthy runs."""
         soft: float | None = self.app.conf.task_soft_time_limit
-        return soft and max(soft, _least())
+        return soft and max(soft, timetable.time_limit())
 
     @classmethod
     def annotate(cls) -> None:
@@ -63,12 +61,6 @@ class Standing(Task):  # type: ignore[type-arg]
         for name in vars(Standing).keys() & vars(cls).keys():
             if not name.startswith("__"):
                 delattr(cls, name)
-
-
-def _least() -> float:
-    with suppress(SettingsError):  # told at the start
-        return timetable.time_limit()
-    return 0
 
 
 def engine() -> Engine:

@@ -98,6 +98,14 @@ def _refusal() -> str | None:
     return None
 
 
+@signals.beat_init.connect(weak=False)
+def beat_begins(**_signal: Any) -> None:
+    """A foreign app's beat; our own does not come so far with a wrong setting."""
+    for group in (AppointmentTimeoutSettings, OutboxSettings):
+        for _variable, sentence in group.faults():
+            log.error("ticks are sent by the usual intervals", detail=sentence)
+
+
 @signals.worker_ready.connect(weak=False)
 def ready(sender: Any, **_signal: Any) -> None:
     """In the main process, after the pool is up: serve the node's metrics."""

@@ -22,12 +22,15 @@ HOUR = 3600.0
 
 
 def intervals() -> dict[str, float]:
-    """Seconds from tick to tick of each task; SettingsError when a variable is wrong."""
+    """Seconds from tick to tick of each task.
+
+    A wrong variable means the usual ones here: a foreign app asks in its web processes too, which
+    are not ours to end. Our own app, our workers and the beat tell of it.
+    """
+    timeout, outbox = AppointmentTimeoutSettings.load_or_default(), OutboxSettings.load_or_default()
     return {
-        "calendar.appointment_timeout": (
-            AppointmentTimeoutSettings.load().appointment_timeout_interval_seconds
-        ),
-        "calendar.outbox_publisher": OutboxSettings.load().outbox_publisher_interval_seconds,
+        "calendar.appointment_timeout": timeout.appointment_timeout_interval_seconds,
+        "calendar.outbox_publisher": outbox.outbox_publisher_interval_seconds,
         "calendar.retention": HOUR,
     }
 
@@ -39,11 +42,12 @@ def freshness(interval: float) -> float:
 
 def time_limit() -> float:
     """The last resort only, in seconds: the work bounds itself long before."""
-    return AppointmentTimeoutSettings.load().appointment_timeout_max_duration_seconds + 60
+    timeout = AppointmentTimeoutSettings.load_or_default()
+    return timeout.appointment_timeout_max_duration_seconds + 60
 
 
 def beat_schedule() -> dict[str, dict[str, Any]]:
-    """The three entries; SettingsError when a variable is wrong."""
+    """The three entries."""
     return {
         task.removeprefix("calendar.").replace("_", "-"): _entry(task, seconds)
         for task, seconds in intervals().items()

@@ -9,10 +9,9 @@ from typing import Any
 
 from app import database
 from app.doctor.complaint import Complaint, NotExamined
-from app.doctor.settings import or_default
 from app.publish import DRAIN_SECONDS
 from app.relay import BATCH_SECONDS
-from app.settings import AppointmentTimeoutSettings
+from app.settings import AppointmentTimeoutSettings, BrokerSettings
 
 SENT = ("calendar.appointment_timeout", "calendar.outbox_publisher", "calendar.retention")
 """What beat must send."""
@@ -46,7 +45,7 @@ def judged(config: Mapping[str, Any]) -> Iterator[Complaint]:
 
 
 def _limits(config: Mapping[str, Any]) -> Iterator[Complaint]:
-    settings = or_default(AppointmentTimeoutSettings)
+    settings = AppointmentTimeoutSettings.load_or_default()
     budget = settings.appointment_timeout_max_duration_seconds
     least = max(budget, DRAIN_SECONDS + BATCH_SECONDS) + _STATEMENT_SECONDS
     for name in ("task_time_limit", "task_soft_time_limit"):
@@ -54,9 +53,10 @@ def _limits(config: Mapping[str, Any]) -> Iterator[Complaint]:
         if limit is not None and limit < least:
             yield Complaint(
                 f"{name} is {limit:g} s, and a run that keeps all its own bounds may take"
-                f" {least:g} s: Celery kills healthy runs.",
+                f" {least:g} s: the tasks do not obey it.",
                 f"Set {name} in celeryconfig.py above {least:g}, or to"
                 " APPOINTMENT_TIMEOUT_MAX_DURATION_SECONDS and 60 s.",
+                serious=False,
             )
 
 
@@ -74,6 +74,13 @@ def _broker(config: Mapping[str, Any]) -> Iterator[Complaint]:
                 f'Set `"{name}": {usual}` there, in celeryconfig.py.',
                 serious=name.endswith("timeout"),
             )
+    wanted = BrokerSettings.load_or_default().celery_broker_key_prefix or ""
+    if (options.get("global_keyprefix") or "") != wanted:
+        yield Complaint(
+            "broker_transport_options has not the global_keyprefix that CELERY_BROKER_KEY_PREFIX"
+            " says.",
+            'Take `"global_keyprefix"` from the shipped celeryconfig.py.',
+        )
     retries = config.get("broker_connection_max_retries", 100)
     if retries:
         yield Complaint(

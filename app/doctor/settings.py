@@ -43,14 +43,6 @@ def of(group: type[G]) -> G:
         raise NotExamined(str(error)) from None
 
 
-def or_default(group: type[G]) -> G:
-    """This group, or its defaults while it is wrong, which is told elsewhere."""
-    try:
-        return group.load()
-    except SettingsError:
-        return group.model_construct()
-
-
 def _meaning(variable: str) -> str:
     usual = variable.replace("_OTLP_TRACES_", "_OTLP_")  # another name of the same thing
     [(default, meaning)] = [(d, text) for name, d, text in table() if name == usual]

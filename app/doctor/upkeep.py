@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Connection
 
 from app.doctor.complaint import Complaint
-from app.doctor.settings import or_default
 from app.settings import AppointmentTimeoutSettings
 from app.store import privileges, server
 from app.store.server import Holder
@@ -97,7 +96,7 @@ def _held(holder: Holder) -> Complaint:
 def room(connection: Connection) -> Iterator[Complaint]:
     """Whether a worker node gets its connections."""
     found = server.connections(connection)
-    lanes = or_default(AppointmentTimeoutSettings).appointment_timeout_connections
+    lanes = AppointmentTimeoutSettings.load_or_default().appointment_timeout_connections
     wanted = _CHILDREN * (lanes + _BESIDE) + 1
     if found.room < wanted:
         whose = {"max_connections": "the server", "database": "the database", "role": "the role"}

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from app.doctor.complaint import Complaint
 from app.doctor.postgres import looking
-from app.doctor.settings import or_default
 from app.settings import AppointmentTimeoutSettings
 from app.store import brake, runs, status
 from app.store.runs import MISSED_TICKS, Job
@@ -17,7 +16,7 @@ WAITING_SECONDS = 300
 
 def complaints() -> Iterator[Complaint]:
     """What stands still, as warnings."""
-    interval = or_default(AppointmentTimeoutSettings).appointment_timeout_interval_seconds
+    interval = AppointmentTimeoutSettings.load_or_default().appointment_timeout_interval_seconds
     with looking() as connection:
         since = runs.seconds_since_last(connection, Job.APPOINTMENT_TIMEOUT)
         pulled = brake.current(connection)

@@ -33,12 +33,17 @@ def test_our_own_settings_fit_whatever_a_cycle_may_take(
 @pytest.mark.parametrize(
     ("edit", "found", "serious"),
     [
-        ("task_time_limit = 56", "task_time_limit is 56 s, and a run", True),
-        ("task_soft_time_limit = 30", "task_soft_time_limit is 30 s, and a run", True),
+        ("task_time_limit = 56", "task_time_limit is 56 s, and a run", False),
+        ("task_soft_time_limit = 30", "task_soft_time_limit is 30 s, and a run", False),
         ("del broker_transport_options['socket_timeout']", "beat hangs for ever", True),
         ("broker_transport_options['socket_connect_timeout'] = None", "has no bound", True),
         ("broker_transport_options['socket_keepalive'] = False", "goes unnoticed", False),
         ("broker_transport_options['health_check_interval'] = 0", "notices", False),
+        (
+            "broker_transport_options['global_keyprefix'] = 'theirs:'",
+            "has not the global_keyprefix that CELERY_BROKER_KEY_PREFIX says",
+            True,
+        ),
         ("del broker_connection_max_retries", "After 100 attempts", False),
         ("worker_concurrency = 1", "one thing at a time", False),
         ("worker_pool = 'solo'", "one thing at a time", False),
@@ -93,7 +98,7 @@ def test_the_settings_in_the_directory_are_those_that_are_read(tmp_path: Path) -
         text=True,
         check=False,
     ).stdout
-    assert "celery      task_time_limit is 5 s" in told
+    assert "celery      warning: task_time_limit is 5 s" in told
 
 
 def test_without_its_variables_it_is_not_examined() -> None:

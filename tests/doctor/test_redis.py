@@ -44,9 +44,10 @@ def command(server: Valkey, *words: str) -> Any:
         return client.execute_command(*words)
 
 
-def mend(server: Valkey, complaint: Complaint) -> None:
+def mend(server: Valkey, complaint: Complaint, user: str = "…") -> None:
     for statement in prescribed(complaint):
-        command(server, *[word.strip('"') for word in statement.split()])
+        words = statement.replace("…", user).split()
+        command(server, *[word.strip('"') for word in words])
 
 
 def test_a_broker_as_it_should_be(start: Start) -> None:
@@ -162,6 +163,26 @@ def test_what_a_managed_redis_forbids_is_no_complaint(
     [complaint] = found()
     assert "may not call INFO" in complaint.found
     assert not complaint.serious
+
+
+@pytest.mark.parametrize("prefix", ["", "calendar:"])
+def test_a_user_whose_rights_do_not_suffice_gets_them_by_the_remedies(
+    start: Start, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    """Under the prefix, if there is one: rights on the same names without it do not help."""
+    server = start()
+    makes = ("on", ">pw", "+@all", "~calendar.*", "resetchannels", f"&{prefix}*")
+    command(server, "ACL", "SETUSER", "narrow", *makes, *(() if prefix else ("resetkeys",)))
+    monkeypatch.setenv("CELERY_BROKER_URL", server.url.replace("//", "//narrow:pw@"))
+    monkeypatch.setenv("CELERY_BROKER_KEY_PREFIX", prefix)
+    keys, *channels = found()
+    assert f"may not use the keys {prefix}*" in keys.found
+    mend(server, keys, user="narrow")
+    if prefix:
+        [complaint] = channels
+        assert f"may not listen to {prefix}/0.calendar.pidbox and {prefix}/0." in complaint.found
+        mend(server, complaint, user="narrow")
+    assert found() == []
 
 
 def test_a_version_that_nobody_maintains(start: Start) -> None:

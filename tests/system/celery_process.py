@@ -1,4 +1,4 @@
-"""Real Celery processes of the product, for the tests that need processes."""
+"""Real Celery processes of the product, or of another app, for the tests that need processes."""
 
 import json
 import os
@@ -19,7 +19,7 @@ READY = {"worker": " ready.", "beat": "beat: Starting", "flower": "Visit me at"}
 
 
 class CeleryProcess:
-    """`celery -A tasks worker`, `beat` or `flower`; `log` holds all that it printed."""
+    """`celery -A APP worker`, `beat` or `flower`; `log` holds all that it printed."""
 
     def __init__(
         self,
@@ -28,11 +28,12 @@ class CeleryProcess:
         environment: Mapping[str, str],
         directory: Path,
         around: Sequence[str] = (),
+        app: str = "tasks",
     ) -> None:
         self.log = directory / f"{command}-{len(list(directory.glob('*.log')))}.log"
         self.process = ServerProcess(
             command,
-            [*around, CELERY, "-A", "tasks", command, *options],
+            [*around, CELERY, "-A", app, command, *options],
             log=self.log,
             grace=30,
             environment=environment,
@@ -76,10 +77,11 @@ def celery(
     environment: Mapping[str, str],
     directory: Path,
     around: Sequence[str] = (),
+    app: str = "tasks",
 ) -> Iterator[CeleryProcess]:
     """One process, gone at the end of the block; `around` is a command that runs it."""
     started = CeleryProcess(
-        command, *options, environment=environment, directory=directory, around=around
+        command, *options, environment=environment, directory=directory, around=around, app=app
     )
     try:
         yield started
