@@ -15,6 +15,8 @@ PROTECTED = {
     "ignore_result": True,
     "acks_late": False,
     "reject_on_worker_lost": False,
+    "retry_on_worker_lost": False,
+    "store_errors_even_if_ignored": False,
     "serializer": "json",
     "typing": True,
 }
@@ -66,32 +68,69 @@ def test_redis_is_the_broker_and_nothing_else(ours: Celery) -> None:
     assert settings.worker_send_task_events is True
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_what_protects_correctness_stands_on_the_task_in_a_foreign_app_too(name: str) -> None:
-    """A foreign app with the opposite defaults cannot undo it."""
-    told = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"""
-from celery import Celery, current_app
-foreign = Celery("foreign", broker="memory://", include=[
-    "tasks.appointment_timeout", "tasks.outbox_publisher", "tasks.retention"])
-foreign.conf.update(task_acks_late=True, task_reject_on_worker_lost=True,
-                    task_ignore_result=False, task_serializer="pickle")
+HOSTILE = """
+from celery import Celery, Task, current_app
+
+class Theirs(Task):
+    autoretry_for = (Exception,)
+    retry_backoff = True
+
+foreign = Celery("foreign", broker="memory://", task_cls=Theirs, include=list(timetable.MODULES))
+foreign.conf.update(
+    task_acks_late=True, task_reject_on_worker_lost=True, task_retry_on_worker_lost=True,
+    task_ignore_result=False, task_store_errors_even_if_ignored=True, task_serializer="pickle",
+    task_default_rate_limit="1/h", task_soft_time_limit=5, task_time_limit=10, strict_typing=False,
+    task_annotations={"*": {"acks_late": True, "time_limit": 10, "rate_limit": "1/h",
+                            "expires": 1, "theirs": True}},
+)
 foreign.loader.import_default_modules()
-task = foreign.tasks[{name!r}]
-print({{k: getattr(task, k) for k in {list(PROTECTED)!r}}} == {PROTECTED!r})
-print(current_app.main)
-import logging; print(logging.getLogger().handlers)
-""",
-        ],
+"""
+"""A foreign app that undoes all it can."""
+
+
+def told_by(code: str) -> list[str]:
+    """What a process of such a foreign app prints, with none of our variables set."""
+    beginning = "import kombu.transport, logging, os, prometheus_client, structlog"
+    watched = """[kombu.transport.TRANSPORT_ALIASES.copy(), logging.getLogger().handlers[:],
+        structlog.get_config(), prometheus_client.values.ValueClass, dict(os.environ)]"""
+    lines = [beginning, f"before = {watched}", "from tasks import timetable", HOSTILE, code]
+    return subprocess.run(
+        [sys.executable, "-c", "\n".join([*lines, f"print(before == {watched})"])],
         capture_output=True,
         text=True,
         check=True,
-        env={k: v for k, v in os.environ.items() if k != "CELERY_BROKER_URL"},
+        env={"PATH": os.environ["PATH"]},
     ).stdout.splitlines()
-    assert told == ["True", "foreign", "[]"]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_what_protects_correctness_stands_on_the_task_in_a_foreign_app_too(name: str) -> None:
+    """A foreign app with the opposite defaults cannot undo it; the process stays as it was."""
+    seconds = TASKS[name][1]
+    told = told_by(f"""
+task = foreign.tasks[{name!r}]
+print({{k: getattr(task, k) for k in {list(PROTECTED)!r}}} == {PROTECTED!r})
+print(task.time_limit, task.soft_time_limit, task.expires, bool(task.rate_limit), task.theirs)
+print(hasattr(task, "autoretry_for"), current_app.main)
+""")
+    fresh = seconds * 55 / 60
+    assert told == ["True", f"90.0 90.0 {fresh} False True", "False foreign", "True"]
+
+
+def test_a_wrong_variable_of_ours_ends_no_process_of_a_foreign_app() -> None:
+    """It asks for our schedule wherever it is imported; workers and beat tell what is wrong."""
+    told = told_by("""
+from celery import signals
+os.environ["APPOINTMENT_TIMEOUT_INTERVAL_SECONDS"] = "soon"
+print([entry["schedule"].seconds for entry in timetable.beat_schedule().values()])
+handler = logging.Handler()
+handler.emit = lambda record: print(record.msg["detail"][:45])
+logging.getLogger("calendar").addHandler(handler)
+signals.beat_init.send(sender=None)
+del os.environ["APPOINTMENT_TIMEOUT_INTERVAL_SECONDS"]
+""")
+    wrong = "APPOINTMENT_TIMEOUT_INTERVAL_SECONDS is wrong"
+    assert told == ["[60.0, 10.0, 3600.0]", wrong, "True"]
 
 
 @pytest.mark.parametrize(
