@@ -97,6 +97,11 @@ def _workers(config: Mapping[str, Any]) -> Iterator[Complaint]:
             f"The {pool} pool is not supported.",
             'Set `worker_pool = "prefork"` in celeryconfig.py, or leave it out.',
         )
+    elif config.get("worker_pool_start_method", "fork") != "fork":
+        yield Complaint(
+            "A worker's children are spawned: they share neither its stop nor its turn (S1, S5).",
+            "Leave worker_pool_start_method out of celeryconfig.py.",
+        )
     elif pool == "solo" or slots == 1:
         yield Complaint(
             "A worker does one thing at a time: a Kafka that hangs delays the expiry.",

@@ -17,6 +17,7 @@ from redis.exceptions import TimeoutError as NoAnswer
 from redis.retry import Retry
 
 from app.doctor.complaint import Complaint
+from app.doctor.redis_rights import rights
 from app.doctor.settings import of
 from app.settings import BrokerSettings
 
@@ -24,8 +25,6 @@ _SECONDS = 5
 OLDEST = 6
 """Redis before it is maintained by nobody."""
 FULL = 0.9
-CHANNELS = ("calendar.pidbox", "celeryev/worker.*")
-"""What every worker subscribes to: what it is told, and what it hears of its neighbours."""
 
 
 def complaints() -> Iterator[Complaint]:
@@ -34,7 +33,7 @@ def complaints() -> Iterator[Complaint]:
     try:
         with _connected(broker.celery_broker_url) as client:
             yield from _told(client)
-            yield from _rights(client, broker.celery_broker_key_prefix or "")
+            yield from rights(client, broker.celery_broker_key_prefix or "")
     except (RedisError, OSError, TypeError, ValueError) as error:  # the last two: the URL's own
         yield refused(error)
 
@@ -54,7 +53,7 @@ def _told(client: Redis) -> Iterator[Complaint]:
         found: dict[str, Any] = client.info()
     except NoPermissionError:
         yield Complaint(
-            "The user of CELERY_BROKER_URL may not call INFO: Redis cannot be examined further.",
+            "The user of CELERY_BROKER_URL may not call INFO: how Redis is cannot be told.",
             "`ACL SETUSER … +info`",
             serious=False,
         )
@@ -62,40 +61,6 @@ def _told(client: Redis) -> Iterator[Complaint]:
     if found.get("rdb_last_bgsave_status") == "err":
         found |= _snapshots(client)
     yield from judged(found)
-
-
-def _rights(client: Redis, prefix: str) -> Iterator[Complaint]:
-    """Whether a worker may do its work there, asked by commands that change nothing."""
-    try:
-        client.exists(f"{prefix}calendar.appointment_timeout")
-    except NoPermissionError:
-        yield Complaint(
-            f"The user of CELERY_BROKER_URL may not use the keys {prefix}*: no tick arrives.",
-            f"`ACL SETUSER … ~{prefix}*`, or set CELERY_BROKER_KEY_PREFIX to the prefix that it"
-            " may use.",
-        )
-    except ResponseError:  # no keys at all: a cluster, which has been told
-        return
-    database = client.get_connection_kwargs().get("db", 0)
-    channels = [f"{prefix}/{database}.{name}" for name in CHANNELS]
-    forbidden = [channel for channel in channels if not _may_listen(client, channel)]
-    if forbidden:
-        yield Complaint(
-            f"The user of CELERY_BROKER_URL may not listen to {' and '.join(forbidden)}: a worker"
-            " ends as soon as it tries.",
-            f"`ACL SETUSER … &{prefix}* {' '.join(f'&{one}' for one in forbidden)}`: Redis grants"
-            " the pattern of a subscription only when it is named letter by letter.",
-        )
-
-
-def _may_listen(client: Redis, channel: str) -> bool:
-    with client.pubsub() as listener:  # type: ignore[no-untyped-call]
-        listener.psubscribe(channel)
-        try:
-            listener.parse_response()
-        except NoPermissionError:
-            return False
-    return True
 
 
 def _snapshots(client: Redis) -> Mapping[str, Any]:

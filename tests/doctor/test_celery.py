@@ -48,6 +48,7 @@ def test_our_own_settings_fit_whatever_a_cycle_may_take(
         ("worker_concurrency = 1", "one thing at a time", False),
         ("worker_pool = 'solo'", "one thing at a time", False),
         ("worker_pool = 'gevent'", "The gevent pool is not supported", True),
+        ("worker_pool_start_method = 'spawn'", "share neither its stop nor its turn", True),
         (
             "task_routes['calendar.retention'] = {'queue': 'slow'}",
             "calendar.retention goes to the queue slow",

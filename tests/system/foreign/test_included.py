@@ -1,15 +1,20 @@
 """Our tasks in a foreign app, by the code of docs/foreign-app.md."""
 
+import re
 import signal
 import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
+import pytest
 from redis import Redis
 
 from dev.servers.port import free_port
 from dev.servers.valkey import Valkey
 from tests.neighbour import wait_until
 from tests.system.conftest import published
-from tests.system.foreign.crm import OUR_QUEUES, Crm
+from tests.system.foreign.crm import OUR_QUEUES, PAGE, Crm, included
 from tests.system.hold import Hold
 from tests.world import MINUTE, World
 
@@ -20,6 +25,14 @@ SHARED = ("-n", "all@%h", "-c", "2", "-Q", f"celery,mail,{OUR_QUEUES}")
 def outcomes(world: World) -> set[str]:
     rows = world.all("SELECT outcome FROM calendar.job_runs WHERE job = 'appointment_timeout'")
     return {row["outcome"] for row in rows}
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, valkey: Valkey) -> Iterator[Crm]:
+    """With the line that the page advises for a Redis that others write to."""
+    [line] = re.findall(r'`(broker_transport = "[^`]+)`', PAGE.read_text())
+    with closing(Crm(tmp_path / "guarded", valkey.url, included(), f"app.conf.{line}")) as made:
+        yield made
 
 
 def test_one_worker_serves_both_by_the_foreign_beat_and_stops_between_items(
@@ -78,10 +91,14 @@ def test_d_a_worker_for_our_queues_is_punctual_whatever_their_tasks_take(
 
 
 def test_d_one_worker_for_all_lets_a_tick_wait_for_their_long_tasks(
-    world: World, valkey: Valkey, crm_with_ours: Crm, our_environment: dict[str, str]
+    world: World, valkey: Valkey, our_environment: dict[str, str], guarded: Crm
 ) -> None:
-    """The price that the page names: it has taken the tick, so no other worker can."""
-    crm, waiting = crm_with_ours, Redis.from_url(valkey.url)
+    """The price that the page names: it has taken the tick, so no other worker can.
+
+    With our transport, as the page advises, it survives what anybody may push onto its queue.
+    """
+    crm, waiting = guarded, Redis.from_url(valkey.url)
+    waiting.lpush("celery", "no JSON")
     crm.start("worker", *SHARED, environment=our_environment)
     for number in range(2):
         crm.send("crm.import", number)

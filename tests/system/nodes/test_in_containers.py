@@ -1,6 +1,6 @@
 """The suite in containers, vendor style: our image beside PostgreSQL, Redis and Kafka.
 
-It needs a Docker engine and is skipped where none answers, in our CI too: the one suite that may be.
+It needs a Docker engine and is skipped where none answers, in CI too: the one such suite.
 Images and Kafka's settings are those of docker-compose.yml.
 """
 
