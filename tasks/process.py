@@ -56,9 +56,9 @@ def own_traces(**_signal: Any) -> None:
 
 def serves(app: Any) -> bool:
     """Whether this worker takes our tasks: a foreign app may know them and serve others only."""
-    route = app.amqp.router.route
-    ours = {route({}, task).get("queue") for task in timetable.ROUTES if task in app.tasks}
-    return any(queue in ours for queue in app.amqp.queues.consume_from.values())
+    known = [task for task in timetable.ROUTES if task in app.tasks]
+    sent_to = [app.amqp.router.route({}, task).get("queue") for task in known]
+    return any(queue.name in app.amqp.queues.consume_from for queue in sent_to if queue)
 
 
 @signals.celeryd_after_setup.connect(weak=False)

@@ -102,6 +102,7 @@ def test_the_settings_in_the_directory_are_those_that_are_read(tmp_path: Path) -
     assert "celery      warning: task_time_limit is 5 s" in told
 
 
-def test_without_its_variables_it_is_not_examined() -> None:
+def test_without_its_variables_it_is_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "celeryconfig", raising=False)  # of an earlier test
     with pytest.raises(NotExamined, match=r"CELERY_BROKER_URL is not set\."):
         list(examine("celery"))

@@ -58,7 +58,7 @@ class Crm:
         return self._running.enter_context(
             celery(
                 command,
-                *("--loglevel", "INFO"),
+                *("--loglevel", "INFO", *(["--without-mingle"] if command == "worker" else [])),
                 *options,
                 environment={**(environment or {}), **self.environment},
                 directory=self.place,
