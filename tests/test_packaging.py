@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.shipped import source_in
+from tests.system.foreign.crm import Crm, included
 
 ROOT = Path(__file__).parent.parent
 
@@ -45,3 +46,17 @@ def test_each_entry_works_from_an_empty_folder_with_runtime_dependencies_only(
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_foreign_app_includes_the_tasks_of_the_wheel(installed: Path, tmp_path: Path) -> None:
+    """By the code of docs/foreign-app.md, in a folder that holds nothing of ours."""
+    crm = Crm(tmp_path, "redis://127.0.0.1:1/0", included())
+    told = subprocess.run(
+        [installed / "celery", "-A", "crm.celery_app", "report"],
+        cwd=tmp_path,
+        env=crm.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "'task': 'calendar.appointment_timeout'" in told

@@ -13,13 +13,13 @@ from celery import Task
 from app import expire
 from dev.bench.ticks import EMPTY
 from tasks import celery
-from tasks.doors import STANDING
+from tasks.doors import Standing
 
 _spent = Path(os.environ["BENCH_SPENT"])
 _run_cycle = expire.run_cycle
 
 
-@celery.task(name=EMPTY, **STANDING)
+@celery.task(name=EMPTY, base=Standing, bind=True)
 def empty(_self: "Task[[], None]") -> None:
     """Nothing."""
 
