@@ -51,9 +51,10 @@ class Slot:
 
 
 class Instance:
-    """One worker node."""
+    """One worker node; `serving` when it has begun, in good health, to take our tasks."""
 
     def __init__(self) -> None:
+        self.serving = False
         self._stop = mmap.mmap(-1, 1)  # one shared byte: no lock, so a signal handler may set it
         self._slots = {job: Slot() for job in Job}
 

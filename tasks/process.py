@@ -77,6 +77,7 @@ def begin(**signal: Any) -> None:
     if refusal:  # other tasks are done here too, and they are not ours to stop
         log.error("the calendar's tasks will fail here", detail=refusal)
         return
+    instance().serving = True
     from app.telemetry import metrics  # noqa: F401, PLC0415 - its directory, before the fork
 
 
@@ -107,12 +108,10 @@ def beat_begins(**_signal: Any) -> None:
 
 
 @signals.worker_ready.connect(weak=False)
-def ready(sender: Any, **_signal: Any) -> None:
+def ready(**_signal: Any) -> None:
     """In the main process, after the pool is up: serve the node's metrics."""
-    if not serves(sender.app):
-        return
-    settings = TelemetrySettings.load()
-    if settings.metrics_port is None:
+    settings = TelemetrySettings.load_or_default()
+    if settings.metrics_port is None or not instance().serving:
         return
     from app.telemetry import metrics  # noqa: PLC0415 - in a worker only
 
@@ -131,7 +130,8 @@ def stop(**_signal: Any) -> None:
 @signals.worker_process_init.connect(weak=False)
 def child_begins(**_signal: Any) -> None:
     """A prefork child: an idempotent producer needs 0.5 s before its first message."""
-    kafka.sender(KafkaSettings.load()).connect()
+    if instance().serving:
+        kafka.sender(KafkaSettings.load()).connect()
 
 
 @signals.worker_process_shutdown.connect(weak=False)

@@ -87,7 +87,7 @@ def test_d_a_worker_for_our_queues_is_punctual_whatever_their_tasks_take(
         assert 'cycles_total{outcome="completed"}' in answer.read().decode()
     crm.release()
     wait_until(lambda: len(crm.diary()) == 20, "their tasks, each of them once")
-    assert "is not set" not in theirs.text
+    assert "is not set" not in theirs.text  # in no process of theirs
 
 
 def test_d_one_worker_for_all_lets_a_tick_wait_for_their_long_tasks(

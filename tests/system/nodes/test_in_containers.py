@@ -74,7 +74,7 @@ kafka_image = fetch(repository=SERVICES["kafka"]["image"])
 postgres_container = container(
     image="{postgres_image.id}",
     name=POSTGRES,
-    environment={"POSTGRES_USER": "calendar", "POSTGRES_PASSWORD": "calendar"},
+    environment={"POSTGRES_USER": "calendar", "POSTGRES_HOST_AUTH_METHOD": "trust"},
     ports={"5432/tcp": None},
     network="{default_pytest_celery_network.name}",
     timeout=60,
@@ -121,7 +121,7 @@ def celery_backend_cluster() -> None:
 def engine(postgres_container: Container) -> Iterator[Engine]:
     """The worker's database, migrated, as this machine reaches it."""
     host, port = postgres_container.get_addr("5432/tcp")
-    url = make_url(f"postgresql+psycopg2://calendar:calendar@{host}:{port}/calendar")
+    url = make_url(f"postgresql+psycopg2://calendar@{host}:{port}/calendar")
     made = database.engine(url, 12)
     migrations.apply(made)
     yield made
@@ -149,7 +149,7 @@ def calendar_environment(
     """What the worker is told, by the names in the containers' network."""
     [broker] = celery_worker_cluster_config["celery_broker_cluster_config"]["urls"]
     return {
-        "DATABASE_URL": f"postgresql://calendar:calendar@{POSTGRES}/calendar",
+        "DATABASE_URL": f"postgresql://calendar@{POSTGRES}/calendar",
         "CELERY_BROKER_URL": broker,
         "KAFKA_BOOTSTRAP_SERVERS": f"{KAFKA}:9092",
     }
