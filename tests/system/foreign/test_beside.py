@@ -27,7 +27,7 @@ def test_neither_takes_discards_or_delays_the_others_tasks(
     for number in range(5):
         crm.send("crm.mail", number)
     made = world.appointment()
-    ours = start("worker")
+    ours = start("worker", "-n", "calendar@%h")
     tick(TASK, environment)
     wait_until(lambda: world.status(made) == "Expired", "our cycle")
     assert waiting.llen("celery") == 5
@@ -35,6 +35,7 @@ def test_neither_takes_discards_or_delays_the_others_tasks(
     wait_until(lambda: len(crm.diary()) == 5, "their tasks beside our worker")
     told = crm.sender.control.add_consumer("crm.later", reply=True, timeout=3) or []
     assert [name.partition("@")[0] for reply in told for name in reply] == ["crm"]
+    assert "calendar" in overheard(crm)
     ours.process.stop()
     tick(TASK, environment)
     crm.send("crm.mail", 5)
@@ -43,6 +44,20 @@ def test_neither_takes_discards_or_delays_the_others_tasks(
     assert sorted(crm.diary()) == [f"mail {number}" for number in range(6)]
     for worker in (ours, theirs):
         assert "unregistered" not in worker.text
+
+
+def overheard(crm: Crm) -> set[str]:
+    """Whose events a Flower of theirs gets: the nodes that are heard of until ours is."""
+    heard: set[str] = set()
+    with crm.sender.connection_for_read() as connection:
+
+        def beats(event: dict[str, Any]) -> None:
+            heard.add(event["hostname"].partition("@")[0])
+            receiver.should_stop = "calendar" in heard
+
+        receiver = crm.sender.events.Receiver(connection, handlers={"worker-heartbeat": beats})
+        receiver.capture(limit=None, timeout=30, wakeup=False)
+    return heard
 
 
 def test_what_a_long_task_of_theirs_has_not_acknowledged_is_not_ours_to_give_back(
