@@ -13,6 +13,7 @@ PAGES = sorted(
 ELSEWHERE = {
     ("docs/consumers.md", "python"): "tests/contracts/test_consumer.py",
     ("docs/consumers.md", "sql"): "tests/contracts/test_consumer.py",
+    ("docs/foreign-app.md", "python"): "tests/system/foreign/crm.py",
     ("ops/runbooks/appointment-timeout.md", "sh"): "tests/alerts/runbook.py",
     ("ops/runbooks/outbox-backlog.md", "sh"): "tests/alerts/runbook.py",
 }

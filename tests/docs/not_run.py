@@ -71,12 +71,21 @@ def _topic(command: str) -> None:
     assert re.search(r"--partitions \d+ --replication-factor \d", command)
 
 
+def _foreign(command: str) -> None:
+    """Each option with its value stands in the tests that start such a worker."""
+    started = "".join(one.read_text() for one in (ROOT / "tests/system/foreign").glob("*.py"))
+    assert command.split()[3] in {"worker", "beat"}
+    for option in re.findall(r" (--?[a-z][\w-]*)", command.partition(" -A ")[2]):
+        assert f'"{option}"' in started, option
+
+
 NOT_RUN = (
     NotRun(r"make( |$)", "builds environments and servers of its own; CI runs its targets", _make),
     NotRun(r"pip install ", "the package is installed by the fixture, from the same lock", _pip),
     NotRun(r"python -m (tests|dev)\.", "writes a page or takes minutes; has its own test", _module),
     NotRun(r"docker compose ", "no Docker engine runs here", _compose),
     NotRun(r"kubectl ", "no cluster runs here", _kubectl),
+    NotRun(r"celery -A crm", "tests/system/foreign runs that app, and takes minutes", _foreign),
     NotRun(r"kafka-topics\.sh ", "a program of Apache Kafka's own: no wheel has it", _topic),
 )
 
