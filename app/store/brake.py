@@ -92,7 +92,8 @@ _EXCEEDED = text(
         WHEN (SELECT count(*) FROM (
             SELECT FROM calendar.appointments
             WHERE status = 'Pending' AND pending_expires_at < now()
-            LIMIT CAST(:overdue AS bigint) + 1) overdue) > CAST(:overdue AS bigint)
+            ORDER BY pending_expires_at LIMIT CAST(:overdue AS bigint) + 1) overdue
+            ) > CAST(:overdue AS bigint)
         THEN format('more than %s appointments are overdue', CAST(:overdue AS bigint))
         WHEN (SELECT min(pending_expires_at) FROM calendar.appointments
               WHERE status = 'Pending' AND pending_expires_at < now())

@@ -178,7 +178,7 @@ _SITUATION = text(
             SELECT FROM calendar.appointments earlier
             WHERE earlier.status = 'Pending' AND earlier.pending_expires_at < now()
               AND (earlier.pending_expires_at, earlier.id) < (a.pending_expires_at, a.id)
-            LIMIT :cap) counted),
+            ORDER BY earlier.pending_expires_at, earlier.id LIMIT :cap) counted),
         (SELECT finished_at FROM calendar.job_runs
          WHERE job = 'appointment_timeout' AND outcome IN ('completed', 'cut_short')
          ORDER BY started_at DESC LIMIT 1),
