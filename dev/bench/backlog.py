@@ -71,7 +71,8 @@ def unhurried(connection: Connection) -> None:
     connection.execute(text("SET statement_timeout = 0"))
 
 
-def _unlimited(connection: Connection) -> None:
+def unlimited(connection: Connection) -> None:
+    """Moreover they may read whole tables."""
     unhurried(connection)
     connection.execute(text("SET LOCAL enable_seqscan = on"))
     connection.execute(text("SET LOCAL enable_bitmapscan = on"))
@@ -80,7 +81,7 @@ def _unlimited(connection: Connection) -> None:
 def bookings(engine: Engine, count: int) -> None:
     """So many overdue bookings, each with all its parts, oldest first."""
     with engine.begin() as connection:
-        _unlimited(connection)
+        unlimited(connection)
         connection.execute(text("SET LOCAL session_replication_role = replica"))  # no triggers
         for statement in _BOOKINGS.split(";"):
             connection.execute(text(statement), {"count": count, "reminders": REMINDERS})
@@ -90,7 +91,7 @@ def bookings(engine: Engine, count: int) -> None:
 def messages(engine: Engine, count: int, keys: int = 0) -> None:
     """So many waiting messages of 500 bytes; each with its own key, or over so many keys."""
     with engine.begin() as connection:
-        _unlimited(connection)
+        unlimited(connection)
         values = {"count": count, "keys": keys, "topics": list(TOPICS)}
         connection.execute(text(_MESSAGES), values)
     settle(engine)
@@ -107,7 +108,7 @@ def settle(engine: Engine) -> None:
 def check_whole(engine: Engine, expired: int) -> None:
     """Whoever worked, exactly so many are expired, each whole and with one pair of messages."""
     with engine.begin() as connection:
-        _unlimited(connection)
+        unlimited(connection)
         found = connection.execute(text(_WHOLE)).one()
     if tuple(found) != (expired, expired, 2 * expired, 2 * expired):
         raise StructureError(
@@ -130,7 +131,7 @@ FROM generate_series(1, :count) n, (SELECT gen_random_uuid() AS id) one
 def crowd(engine: Engine, count: int) -> None:
     """So many further appointments: a tenth of them undecided and not due, without their parts."""
     with engine.begin() as connection:
-        _unlimited(connection)
+        unlimited(connection)
         connection.execute(text("SET LOCAL session_replication_role = replica"))
         connection.execute(text(_CROWD), {"count": count})
     settle(engine)

@@ -1,6 +1,6 @@
 """All figures, in the order of the table."""
 
-from dev.bench import cycle, drain, four_workers, growth, starts, ticks
+from dev.bench import cycle, drain, four_workers, growth, outage, starts, ticks
 from dev.bench.figure import STATED, Figure, Reach, at_least, at_most
 
 _ALL = (
@@ -63,6 +63,18 @@ _ALL = (
         "a backlog of 20,000 with an old snapshot held ÷ without, items/s",
         at_least(0.9),
         growth.old_snapshot,
+    ),
+    Figure(
+        "outage",
+        "an item at the end of a backlog of 100,000 ÷ at its beginning",
+        at_most(1.2),
+        outage.a_days_outage,
+    ),
+    Figure(
+        "catch-up",
+        "a worker's pace with catch-up on ÷ one batch a tick, appointments/s",
+        STATED,
+        outage.catch_up,
     ),
     Figure(
         "drain",

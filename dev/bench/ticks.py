@@ -20,7 +20,8 @@ EMPTY = "bench.empty"
 _SECONDS = 120.0
 
 
-def _wait(condition: Callable[[], bool], celery: CeleryProcesses, what: str) -> None:
+def wait(condition: Callable[[], bool], celery: CeleryProcesses, what: str) -> None:
+    """Until it is true; ServerError when the worker dies or two minutes have passed."""
     deadline = time.monotonic() + _SECONDS
     while not condition():
         celery.check()
@@ -39,7 +40,7 @@ def worker(stage: Stage, made: Database, *options: str, **more: str) -> Iterator
     try:
         celery.start("worker", *options)
         log = celery.log("worker")
-        _wait(lambda: log.exists() and " ready." in log.read_text(), celery, "no worker is ready")
+        wait(lambda: log.exists() and " ready." in log.read_text(), celery, "no worker is ready")
         yield celery
     finally:
         celery.close()
@@ -66,7 +67,7 @@ def own_cost(stage: Stage) -> Measured:
             began = time.perf_counter()
             for _ in range(count):
                 sender.send_task(task, queue=CYCLE, ignore_result=True)
-            _wait(lambda: done() >= before + count, celery, f"{task} was not done")
+            wait(lambda: done() >= before + count, celery, f"{task} was not done")
             seconds = time.perf_counter() - began
             cycles = sum(map(float, spent.read_text().split()))
             return (seconds - cycles) * 1000 / count
@@ -98,7 +99,7 @@ def commit_to_acknowledgement(stage: Stage) -> Measured:
             for number in range(1, cycles + 1):
                 sender.send_task(CYCLE, queue=CYCLE, ignore_result=True)
                 wanted = 2 * items * number
-                _wait(lambda n=wanted: _published(made) >= n, celery, "not published")  # type: ignore[misc]
+                wait(lambda n=wanted: _published(made) >= n, celery, "not published")  # type: ignore[misc]
         backlog.check_whole(made.engine, items * cycles)
         with made.engine.begin() as connection:
             delays = sorted(connection.execute(text(_DELAYS)).scalars())
