@@ -1,5 +1,6 @@
 """What is there to be worked: overdue bookings and waiting messages, by the thousand."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from sqlalchemy import Connection, Engine, text
@@ -88,11 +89,11 @@ def bookings(engine: Engine, count: int) -> None:
     settle(engine)
 
 
-def messages(engine: Engine, count: int, keys: int = 0) -> None:
+def messages(engine: Engine, count: int, keys: int = 0, topics: Sequence[str] = TOPICS) -> None:
     """So many waiting messages of 500 bytes; each with its own key, or over so many keys."""
     with engine.begin() as connection:
         unlimited(connection)
-        values = {"count": count, "keys": keys, "topics": list(TOPICS)}
+        values = {"count": count, "keys": keys, "topics": list(topics)}
         connection.execute(text(_MESSAGES), values)
     settle(engine)
 

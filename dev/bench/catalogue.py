@@ -1,6 +1,6 @@
 """All figures, in the order of the table."""
 
-from dev.bench import cycle, drain, four_workers, growth, outage, starts, ticks
+from dev.bench import cycle, drain, four_workers, growth, outage, publishers, starts, ticks
 from dev.bench.figure import STATED, Figure, Reach, at_least, at_most
 
 _ALL = (
@@ -83,7 +83,12 @@ _ALL = (
         drain.against_the_slower_limit,
     ),
     Figure("drain-batches", "a drain in batches of 1,000 ÷ of 100", STATED, drain.by_batch),
-    Figure("publishers", "two publishers ÷ one, messages/s", at_least(1), drain.two_publishers),
+    Figure(
+        "publishers",
+        "two publishers ÷ one, messages/s, over many keys; in order per key",
+        at_least(1),
+        publishers.two_publishers,
+    ),
     Figure(
         "acknowledgement",
         "from an expiry's commit until Kafka's acknowledgement is noted, 99th percentile",

@@ -1,7 +1,7 @@
-"""Figures about the drain: messages a second, beside its two limits, and what two bring."""
+"""Figures about the drain: messages a second, beside its two limits."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 
@@ -26,9 +26,9 @@ def _published(made: Database, count: int) -> None:
         raise StructureError(f"{found} of {count} messages are published")
 
 
-def _drain(stage: Stage, filled: Database, publishers: int, batch: int = BATCH) -> float:
-    """The rate of so many processes on one fresh copy of the backlog, producers warm."""
-    with stage.database(filled) as made, ExitStack() as closing:
+def drain(stage: Stage, made: Database, publishers: int, batch: int = BATCH) -> float:
+    """The rate of so many processes on one backlog, producers warm."""
+    with ExitStack() as closing:
         workers = [closing.enter_context(stage.worker(made, kafka=True)) for _ in range(publishers)]
         side_by_side(workers, "send_only", count=1)
         began = time.monotonic()
@@ -39,6 +39,12 @@ def _drain(stage: Stage, filled: Database, publishers: int, batch: int = BATCH) 
             raise StructureError(f"a drain ended as {wrong[0]['outcome']}: {wrong[0]['detail']}")
         _published(made, count)
     return count / seconds
+
+
+def _drain(stage: Stage, filled: Database, batch: int = BATCH) -> float:
+    """On a fresh copy, by one process."""
+    with stage.database(filled) as made:
+        return drain(stage, made, 1, batch)
 
 
 def _mark(stage: Stage, filled: Database, batch: int = BATCH) -> float:
@@ -66,26 +72,12 @@ def against_the_slower_limit(stage: Stage) -> Measured:
             {
                 SEND: lambda: _send(stage, filled, count),
                 MARK: lambda: _mark(stage, filled),
-                DRAIN: lambda: _drain(stage, filled, 1),
+                DRAIN: lambda: _drain(stage, filled),
             },
             warm_up=stage.size(1, 0),
         )
     ratio = _slower(found[DRAIN].values, found[SEND].values, found[MARK].values)
     return Measured(ratio, found)
-
-
-def two_publishers(stage: Stage) -> Measured:
-    """Two processes on one backlog."""
-    count = stage.size(100_000, 4_000)
-    with stage.database() as filled:
-        backlog.messages(filled.engine, count)
-        filled.engine.dispose()
-        sides: dict[str, Callable[[], float]] = {
-            "one publisher": lambda: _drain(stage, filled, 1),
-            "two publishers": lambda: _drain(stage, filled, 2),
-        }
-        found = rounds.side_by_side(stage.size(5, 1), sides, warm_up=stage.size(1, 0))
-    return Measured(rounds.divide(found["two publishers"], found["one publisher"]), found)
 
 
 def by_batch(stage: Stage) -> Measured:
@@ -94,9 +86,7 @@ def by_batch(stage: Stage) -> Measured:
     with stage.database() as filled:
         backlog.messages(filled.engine, count)
         filled.engine.dispose()
-        sides = {
-            f"batches of {size}": partial(_drain, stage, filled, 1, batch=size) for size in sizes
-        }
+        sides = {f"batches of {size}": partial(_drain, stage, filled, batch=size) for size in sizes}
         found = rounds.side_by_side(stage.size(3, 1), sides, warm_up=0)
     line = [(size, side.median) for size, side in zip(sizes, found.values(), strict=True)]
     ratio = rounds.divide(found["batches of 1000"], found["batches of 100"])

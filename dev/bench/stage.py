@@ -92,6 +92,13 @@ class Stage:
         server.start()
         return server
 
+    def topics(self) -> list[str]:
+        """Two that are empty, to be read back as a whole; three partitions each."""
+        self._made += 1
+        made = [f"bench.{self._made}.{number}" for number in (1, 2)]
+        self.kafka.create_topics(dict.fromkeys(made, 3))
+        return made
+
     @contextmanager
     def database(self, like: "Database | None" = None) -> Iterator[Database]:
         """An empty database, or a copy of `like`, to which nobody may be connected then."""

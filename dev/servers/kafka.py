@@ -77,9 +77,12 @@ class Kafka(Server):
         return bool(metadata.cluster_id == self._cluster)
 
     def _furnish(self) -> None:
-        if not self.topics:
-            return
-        wanted = [NewTopic(name, count, 1) for name, count in self.topics.items()]
+        if self.topics:
+            self.create_topics(self.topics)
+
+    def create_topics(self, topics: Mapping[str, int]) -> None:
+        """Make further topics, name to number of partitions; a restart forgets them."""
+        wanted = [NewTopic(name, count, 1) for name, count in topics.items()]
         admin = self._admin(self.port)  # it must outlive its futures
         for name, outcome in admin.create_topics(wanted).items():
             try:

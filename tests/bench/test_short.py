@@ -11,6 +11,7 @@ import pytest
 from dev.bench import backlog
 from dev.bench.catalogue import FIGURES
 from dev.bench.figure import Ratio, Reach, Samples, StructureError, at_least
+from dev.bench.publishers import check_order
 from dev.bench.rounds import divide, side_by_side
 from dev.processes import ROOT
 from tests.world import World
@@ -53,6 +54,20 @@ def test_a_cascade_that_is_not_whole_is_a_broken_structure(world: World) -> None
     world.execute("UPDATE calendar.event_reminders SET status = 'Sent' WHERE status = 'Skipped'")
     with pytest.raises(StructureError, match="0 of them whole"):
         backlog.check_whole(world.engine, 5)
+
+
+@pytest.mark.parametrize(
+    ("came", "told"),
+    [(["1", "2"], "3 messages of key k"), (["2", "1", "3"], "3 messages of key k")]
+    + [(["1", "2", "1", "3"], "1 messages came more than once")],
+)
+def test_what_came_out_of_order_or_not_once_is_a_broken_structure(
+    came: list[str], told: str
+) -> None:
+    written = {("topic", "k"): ["1", "2", "3"]}
+    check_order(written, {("topic", "k"): ["1", "2", "3"]})
+    with pytest.raises(StructureError, match=told):
+        check_order(written, {("topic", "k"): came})
 
 
 def test_sides_are_measured_in_turns_and_each_round_begins_with_another() -> None:
