@@ -18,7 +18,7 @@ _ALL = (
     ),
     Figure(
         "cycle-observed",
-        "the same with logs and metrics on ÷ the PL/pgSQL loop",
+        "the same with logs, metrics and traces on ÷ the PL/pgSQL loop",
         at_least(0.8),
         cycle.observed,
     ),

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from functools import partial
 
 from dev.bench import backlog, rounds
+from dev.bench.collector import collector
 from dev.bench.crew import WorkerProcess
 from dev.bench.figure import Measured, Samples, StructureError
 from dev.bench.limits import InDatabaseLoop
@@ -23,7 +24,9 @@ def _rate(worker: WorkerProcess, items: int) -> Callable[[], float]:
     return measure
 
 
-def _compare(stage: Stage, *names: str, slower_disk: bool = False) -> dict[str, Samples]:
+def _compare(
+    stage: Stage, *names: str, slower_disk: bool = False, collector: str | None = None
+) -> dict[str, Samples]:
     """These, in turns, on one backlog that they share."""
     items, count = stage.size(200, 50), stage.size(9, 2)
     with ExitStack() as closing:
@@ -31,7 +34,7 @@ def _compare(stage: Stage, *names: str, slower_disk: bool = False) -> dict[str, 
         if slower_disk:
             _slow_down(made)
         backlog.bookings(made.engine, items * len(names) * (count + 1))
-        sides = {name: _side(stage, made, closing, name, items) for name in names}
+        sides = {name: _side(stage, made, closing, name, items, collector) for name in names}
         found = rounds.side_by_side(count, sides)
         backlog.check_whole(made.engine, items * len(names) * (count + 1))
     return found
@@ -47,13 +50,21 @@ def _slow_down(made: Database) -> None:
 
 
 def _side(
-    stage: Stage, made: Database, closing: ExitStack, name: str, items: int
+    stage: Stage,
+    made: Database,
+    closing: ExitStack,
+    name: str,
+    items: int,
+    collector: str | None,
 ) -> Callable[[], float]:
     if name == LOOP:
         loop = InDatabaseLoop(made.engine)
         closing.callback(loop.close)
         return lambda: loop.run(items)
-    worker = closing.enter_context(stage.worker(made, observed=name == OBSERVED))
+    watched = name == OBSERVED
+    worker = closing.enter_context(
+        stage.worker(made, observed=watched, collector=collector if watched else None)
+    )
     if name == BY_HAND:
         return lambda: float(worker.do("by_hand", items=items)["rate"])
     return _rate(worker, items)
@@ -72,10 +83,18 @@ def on_a_slower_disk(stage: Stage) -> Measured:
 
 
 def observed(stage: Stage) -> Measured:
-    """One process, everything written down and counted."""
-    found = _compare(stage, LOOP, OBSERVED, CYCLE)
+    """One process, everything written down, counted and traced to a collector beside it."""
+    with collector() as collected:
+        found = _compare(stage, LOOP, OBSERVED, CYCLE, collector=collected.url)
+    cycles = collected.spans["cycle"]
+    items = stage.size(200, 50) * cycles
+    if cycles <= len(found[OBSERVED].values) or collected.spans["item"] != items:
+        raise StructureError(f"of {items} items in {cycles} cycles came {collected.spans}")
     cost = rounds.divide(found[OBSERVED], found[CYCLE]).median
-    notes = [f"observed ÷ unobserved: {cost:.2f}"]
+    notes = [
+        f"observed ÷ unobserved: {cost:.2f}",
+        f"{collected.spans.total()} spans in {collected.batches} batches",
+    ]
     return Measured(rounds.divide(found[OBSERVED], found[LOOP]), found, notes)
 
 

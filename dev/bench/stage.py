@@ -122,10 +122,20 @@ class Stage:
         }
 
     def worker(
-        self, made: Database, *, kafka: bool = False, observed: bool = False
+        self,
+        made: Database,
+        *,
+        kafka: bool = False,
+        observed: bool = False,
+        collector: str | None = None,
     ) -> WorkerProcess:
-        """A process of the product; observed: with logs and metrics, as in a worker of Celery."""
+        """A process of the product; observed: with logs and metrics, as in a worker of Celery.
+
+        With traces too, where there is a collector.
+        """
         more = {"METRICS_PORT": "1", "TMPDIR": str(self.directory)} if observed else {}
+        if collector:
+            more["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector
         environment = self.environment(made, kafka=kafka, **more)
         return WorkerProcess(environment, self.directory / "worker.log", observed=observed)
 

@@ -15,8 +15,8 @@ from uuid import uuid4
 from app import database, facts, kafka, publish
 from app.expire import run_cycle
 from app.report import CycleOptions, DrainOptions
-from app.settings import DatabaseSettings, KafkaSettings
-from app.telemetry import logs
+from app.settings import DatabaseSettings, KafkaSettings, TracingSettings
+from app.telemetry import logs, otlp, traces
 from dev.bench import by_hand, limits
 
 Answer = dict[str, Any]
@@ -36,6 +36,8 @@ class Worker:
 
             logs.configure("json")
             self.telling = telling
+            if TracingSettings.load().on:
+                otlp.set_up()
 
     def ready(self) -> Answer:
         """It has started."""
@@ -45,12 +47,14 @@ class Worker:
         """One cycle, as the task runs it."""
         run_id = str(uuid4())
         began = time.monotonic()
-        report = run_cycle(
-            self.engine,
-            CycleOptions(batch_size=items, connections=lanes),
-            run_id,
-            tell=self.telling(),
-        )
+        with traces.here().run("cycle", run_id):
+            report = run_cycle(
+                self.engine,
+                CycleOptions(batch_size=items, connections=lanes),
+                run_id,
+                tell=self.telling(),
+                trace=traces.here().item,
+            )
         seconds = time.monotonic() - began
         return {"seconds": seconds, "outcome": report.outcome, **report.result()}
 
@@ -79,7 +83,8 @@ class Worker:
         while True:
             run_id = str(uuid4())
             options = DrainOptions(batch_size=batch)
-            report = publish.drain(self.engine, sender, options, run_id, tell=self.telling())
+            with traces.here().run("drain", run_id):
+                report = publish.drain(self.engine, sender, options, run_id, tell=self.telling())
             published += report.published
             if report.published == 0:
                 return {
@@ -112,6 +117,7 @@ def main() -> None:
         answer = getattr(worker, wish.pop("do"))(**wish)
         print(json.dumps(answer), flush=True)
     kafka.close_all()
+    otlp.flush()
 
 
 if __name__ == "__main__":

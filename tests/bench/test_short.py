@@ -58,8 +58,11 @@ def test_a_cascade_that_is_not_whole_is_a_broken_structure(world: World) -> None
 
 @pytest.mark.parametrize(
     ("came", "told"),
-    [(["1", "2"], "3 messages of key k"), (["2", "1", "3"], "3 messages of key k")]
-    + [(["1", "2", "1", "3"], "1 messages came more than once")],
+    [
+        (["1", "2"], "3 messages of key k"),
+        (["2", "1", "3"], "3 messages of key k"),
+        (["1", "2", "1", "3"], "1 messages came more than once"),
+    ],
 )
 def test_what_came_out_of_order_or_not_once_is_a_broken_structure(
     came: list[str], told: str
