@@ -1,19 +1,12 @@
 """`pause` and `resume`: the brake. Expiry cannot be undone, so a human can stop it."""
 
 import getpass
-from typing import Annotated
-
-import typer
 
 from app.cli.desk import connected, console
 from app.store import brake
 
 
-def pause(
-    reason: Annotated[
-        str, typer.Option(help="Why: shown by `status`, in every skipped run and in the alert.")
-    ],
-) -> None:
+def pause(reason: str) -> None:
     """Pull the brake: no appointment expires until `resume`; a running cycle obeys in a second."""
     with connected() as connection:
         pulled = brake.pull(connection, reason, getpass.getuser())

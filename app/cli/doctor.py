@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -22,9 +22,7 @@ class Examined:
     unexamined: str | None = None
 
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
-) -> None:
+def doctor(*, as_json: bool) -> None:
     """Report each misconfiguration with its remedy: exit 1 if one is serious. Changes nothing."""
     examined = []
     for part in _parts(spinning=console.is_terminal and not as_json):

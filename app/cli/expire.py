@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from itertools import islice
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -15,14 +15,7 @@ from app.store import brake
 SHOWN = 20
 
 
-def expire(
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show it and change nothing (must be given).")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="As one JSON document, messages and all.")
-    ] = False,
-) -> None:
+def expire(*, dry_run: bool, as_json: bool) -> None:
     """What the next cycle would do, per appointment: each is written and rolled back."""
     if not dry_run:
         console.print(

@@ -1,9 +1,6 @@
 """`health`: by effect, for containers and probes; exit code 0 or 1 and one sentence."""
 
 import sys
-from typing import Annotated
-
-import typer
 
 from app.cli.desk import connected, console
 from app.settings import AppointmentTimeoutSettings
@@ -11,16 +8,7 @@ from app.store import runs
 from app.store.runs import MISSED_TICKS, Job
 
 
-def health(
-    live: Annotated[
-        bool,
-        typer.Option(
-            "--live/--ready",
-            help="--ready: the database is reachable and its schema fits. --live: moreover some "
-            "cycle, on whatever worker, has ended within the last five intervals.",
-        ),
-    ] = False,
-) -> None:
+def health(*, live: bool) -> None:
     """Whether the work can be done (--ready), or is being done (--live)."""
     with connected() as connection:
         since = runs.seconds_since_last(connection, Job.APPOINTMENT_TIMEOUT) if live else 0.0

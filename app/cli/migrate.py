@@ -1,23 +1,11 @@
 """`migrate`: bring the schema up to date."""
 
 import sys
-from typing import Annotated
-
-import typer
 
 from app.cli.desk import console, engine
 
 
-def migrate(
-    back_to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="REVISION",
-            help="Go back to this older revision instead ('base' removes the schema's tables "
-            "with all their data).",
-        ),
-    ] = None,
-) -> None:
+def migrate(back_to: str | None) -> None:
     """Bring the schema up to date. Safe to repeat, and when several start it at once."""
     from alembic.util import CommandError  # noqa: PLC0415 - Alembic is slow to import
 

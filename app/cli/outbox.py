@@ -1,7 +1,6 @@
 """`outbox`: work the messages that Kafka refused and that were set aside."""
 
 import sys
-from typing import Annotated
 from uuid import UUID
 
 import typer
@@ -9,23 +8,8 @@ import typer
 from app.cli.desk import connected, console, show_json, table
 from app.store import outbox as store
 
-app = typer.Typer(
-    help="Work the messages that Kafka refused for their own sake.", no_args_is_help=True
-)
 
-Chosen = Annotated[
-    str | None, typer.Argument(metavar="[MESSAGE]", help="One message, by its message id.")
-]
-Topic = Annotated[str | None, typer.Option(help="Those of this topic.")]
-All = Annotated[bool, typer.Option("--all", help="All that are set aside.")]
-
-
-@app.command("list")
-def listing(
-    topic: Topic = None,
-    limit: Annotated[int, typer.Option(min=1, help="Show so many.")] = 100,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
-) -> None:
+def listing(topic: str | None, limit: int, *, as_json: bool) -> None:
     """The refused messages: those still being tried, and those set aside."""
     with connected() as connection:
         found = store.refused(connection, limit, topic)
@@ -54,25 +38,23 @@ def listing(
         )
 
 
-@app.command()
-def requeue(message: Chosen = None, topic: Topic = None, every: All = False) -> None:
+def requeue(message: str | None, topic: str | None, *, every: bool) -> None:
     """Put messages back into the outbox, in their order, once their cause is mended."""
-    choice = _choice(message, topic, every)
+    choice = _choice(message, topic, every=every)
     with connected() as connection:
         count = store.requeue(connection, choice)
     _report(count, "put back; the next drain sends them.")
 
 
-@app.command()
-def discard(message: Chosen = None, topic: Topic = None, every: All = False) -> None:
+def discard(message: str | None, topic: str | None, *, every: bool) -> None:
     """Give messages up for good: they are never sent, and later ones of their keys may go."""
-    choice = _choice(message, topic, every)
+    choice = _choice(message, topic, every=every)
     with connected() as connection:
         count = store.discard(connection, choice)
     _report(count, "discarded.")
 
 
-def _choice(message: str | None, topic: str | None, every: bool) -> store.Choice:
+def _choice(message: str | None, topic: str | None, *, every: bool) -> store.Choice:
     """Exactly one way of choosing: nothing is worked by accident."""
     if [message is not None, topic is not None, every].count(True) != 1:
         raise typer.BadParameter("Name one message, or --topic, or --all.")

@@ -1,9 +1,6 @@
 """`runs`: the kept cycles and drains, by the id that `celery call` printed."""
 
 import sys
-from typing import Annotated
-
-import typer
 
 from app.cli.desk import connected, console, show_json, shown, table
 from app.store import runs as store
@@ -21,16 +18,7 @@ FIGURES = (
 """In the customer's order."""
 
 
-def runs(
-    run_id: Annotated[
-        str | None, typer.Argument(help="One run, by the task id that `celery call` printed.")
-    ] = None,
-    count: Annotated[int, typer.Option(min=1, max=10_000, help="How many of the last.")] = 20,
-    job: Annotated[
-        str | None, typer.Option(help="Only 'appointment_timeout' or 'outbox_publisher'.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
-) -> None:
+def runs(run_id: str | None, count: int, job: str | None, *, as_json: bool) -> None:
     """The last cycles and drains, or one of them: times, outcome, figures."""
     with connected() as connection:
         found = (

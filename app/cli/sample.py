@@ -3,10 +3,8 @@
 from collections import Counter
 from datetime import datetime, timedelta
 from itertools import cycle, islice
-from typing import Annotated
 from uuid import uuid4
 
-import typer
 from rich.progress import track
 from sqlalchemy import Engine, text
 
@@ -30,9 +28,7 @@ MIX = (0, 1, 0, 2, 0, 1, 3, 0, 1, 4)
 """How often each kind comes, as places in `KINDS`: most of them have something to show."""
 
 
-def sample(
-    count: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many to book.")] = 20,
-) -> None:
+def sample(count: int) -> None:
     """Book sample appointments, some already overdue."""
     with connected() as connection:
         now: datetime = connection.execute(text("SELECT now()")).scalar_one()

@@ -1,9 +1,7 @@
 """`status`: is the work being done, and what stands in its way."""
 
 from dataclasses import asdict
-from typing import Annotated
 
-import typer
 from rich.table import Table
 
 from app.cli.desk import age, connected, console, show_json, shown, table
@@ -13,10 +11,7 @@ from app.store import brake, pace
 from app.store import status as store
 
 
-def status(
-    limit: Annotated[int, typer.Option(min=1, help="Show so many appointments of a kind.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
-) -> None:
+def status(limit: int, *, as_json: bool) -> None:
     """Backlog and its oldest age, poison items with reasons, outbox, last successful cycle."""
     interval = AppointmentTimeoutSettings.load().appointment_timeout_interval_seconds
     with connected() as connection:

@@ -4,7 +4,7 @@ import select
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str, int], None]
 
 
-def verify(
-    kafka: Annotated[
-        bool, typer.Option("--kafka", help="Compare the outbox with Kafka's topics as well.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
-) -> None:
+def verify(*, kafka: bool, as_json: bool) -> None:
     """Audit every rule on the live database: exit 1 if one is violated. Warnings do not fail."""
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 

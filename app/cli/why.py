@@ -2,7 +2,6 @@
 
 from dataclasses import fields
 from datetime import datetime, timedelta
-from typing import Annotated
 from uuid import UUID
 
 import typer
@@ -16,10 +15,7 @@ NOTHING = "There is nothing to do."
 RUNBOOK = "ops/runbooks/appointment-timeout.md"
 
 
-def why(
-    appointment_id: Annotated[UUID, typer.Argument(metavar="APPOINTMENT_ID")],
-    as_json: Annotated[bool, typer.Option("--json", help="As one JSON document.")] = False,
-) -> None:
+def why(appointment_id: UUID, *, as_json: bool) -> None:
     """Why this appointment has or has not expired, and the remedy."""
     with connected():  # refuses a schema that does not fit
         pass

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from dev.bench.starts import COMMANDS, not_needed
 from tests.world import World
 
 App = Callable[..., subprocess.CompletedProcess[str]]
@@ -115,6 +116,14 @@ def test_wrong_usage_ends_with_two_and_changes_nothing(
 @pytest.mark.parametrize("command", [(), ("sample",), ("status",), ("runs",), ("outbox", "list")])
 def test_help_explains_each_command(app: App, command: tuple[str, ...]) -> None:
     assert "Usage: python -m app" in app(*command, "--help").stdout
+
+
+EVERY = (*COMMANDS, ("outbox", "requeue"), ("outbox", "discard"), ("resume",), ("sample",), ())
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_help_imports_nothing_that_only_the_work_needs(command: tuple[str, ...]) -> None:
+    assert not_needed(command) == []
 
 
 def test_health_tells_by_effect_whether_work_can_be_done_and_is_done(
