@@ -173,3 +173,29 @@ def test_wrong_settings_stop_the_start_with_one_sentence(
     assert done.returncode in {1, 2}
     assert done.stderr.splitlines()[-1].startswith(sentence)  # Celery warns of root before
     assert "Traceback" not in done.stderr
+
+
+def test_a_worker_imports_nothing_that_only_the_commands_need() -> None:
+    """`ready` waits for imports alone: Celery's, SQLAlchemy's and the Kafka client's."""
+    loaded = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys, tasks; tasks.celery.loader.import_default_modules(); print(*sys.modules)",
+        ],
+        env={**os.environ, "CELERY_BROKER_URL": "redis://127.0.0.1:1/0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    assert {"tasks.retention", "sqlalchemy.engine", "confluent_kafka"} <= set(loaded)
+    for one in (
+        "alembic",
+        "typer",
+        "flower",
+        "sqlalchemy.orm",
+        "app.doctor",
+        "app.audit",
+        "app.cli",
+    ):
+        assert one not in loaded
