@@ -1,6 +1,6 @@
 """All figures, in the order of the table."""
 
-from dev.bench import cycle, drain, four_workers, growth, outage, publishers, starts, ticks
+from dev.bench import cycle, drain, four_workers, growth, month, outage, publishers, starts, ticks
 from dev.bench.figure import STATED, Figure, Reach, at_least, at_most
 
 _ALL = (
@@ -88,6 +88,12 @@ _ALL = (
         "two publishers ÷ one, messages/s, over many keys; in order per key",
         at_least(1),
         publishers.two_publishers,
+    ),
+    Figure(
+        "month",
+        "a drain after a month of 10 million messages ÷ on day one",
+        at_least(0.9),
+        month.after_a_month,
     ),
     Figure(
         "acknowledgement",

@@ -5,6 +5,8 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
+# Storage (docs/decisions/0008): room in each page of what changes in place; vacuum before the dead
+# entries in front of the oldest one cost a claim anything.
 TABLES = """
 CREATE TABLE calendar.availability_slots (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -20,7 +22,7 @@ CREATE TABLE calendar.availability_slots (
     updated_at timestamptz NOT NULL DEFAULT now(),
     version integer NOT NULL DEFAULT 1,
     CONSTRAINT slot_ends_after_start CHECK (end_at >= start_at)
-);
+) WITH (fillfactor = 85);
 
 CREATE TABLE calendar.calendar_events (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -35,7 +37,7 @@ CREATE TABLE calendar.calendar_events (
     updated_at timestamptz NOT NULL DEFAULT now(),
     version integer NOT NULL DEFAULT 1,
     CONSTRAINT event_ends_after_start CHECK (end_at >= start_at)
-);
+) WITH (fillfactor = 70);  -- a cancelled event is longer by its reason
 
 CREATE TABLE calendar.event_reminders (
     id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -44,7 +46,7 @@ CREATE TABLE calendar.event_reminders (
         CONSTRAINT reminder_status_known CHECK (status IN ('Pending', 'Sent', 'Skipped')),
     remind_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL DEFAULT now()
-);
+) WITH (fillfactor = 85);
 CREATE INDEX ix_event_reminders_calendar_event_id
     ON calendar.event_reminders (calendar_event_id);
 
@@ -63,7 +65,7 @@ CREATE TABLE calendar.appointments (
     pending_expires_at timestamptz,
     cancelled_by uuid,
     version integer NOT NULL DEFAULT 1
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 -- D3: holds the undecided only, so its cost does not grow with the table.
 CREATE INDEX ix_appointments_pending_expires_at
     ON calendar.appointments (pending_expires_at, id)

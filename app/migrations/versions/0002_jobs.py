@@ -21,7 +21,7 @@ CREATE TABLE calendar.outbox_messages (
     last_error text,
     set_aside_at timestamptz,        -- refused for its own sake too often (O4)
     discarded_at timestamptz         -- given up by a person
-);
+) WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.02);
 -- What a drain may still send, oldest first.
 CREATE INDEX ix_outbox_messages_waiting ON calendar.outbox_messages (id)
     WHERE published_at IS NULL AND discarded_at IS NULL AND set_aside_at IS NULL;
