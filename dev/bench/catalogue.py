@@ -1,6 +1,17 @@
 """All figures, in the order of the table."""
 
-from dev.bench import cycle, drain, four_workers, growth, month, outage, publishers, starts, ticks
+from dev.bench import (
+    cycle,
+    drain,
+    four_workers,
+    growth,
+    lateness,
+    month,
+    outage,
+    publishers,
+    starts,
+    ticks,
+)
 from dev.bench.figure import STATED, Figure, Reach, at_least, at_most
 
 _ALL = (
@@ -41,6 +52,12 @@ _ALL = (
         four_workers.four_workers,
     ),
     Figure(
+        "processes",
+        "a backlog of 10,000 by four processes ÷ by one, items/s",
+        STATED,
+        four_workers.by_processes,
+    ),
+    Figure(
         "claim-by-size",
         "a claim at 10 million appointments ÷ at 10,000",
         at_most(1.5),
@@ -75,6 +92,12 @@ _ALL = (
         "a worker's pace with catch-up on ÷ one batch a tick, appointments/s",
         STATED,
         outage.catch_up,
+    ),
+    Figure(
+        "lateness",
+        "how late the 99th of a hundred expires ÷ what the model says",
+        STATED,
+        lateness.beside_the_model,
     ),
     Figure(
         "drain",

@@ -3,6 +3,7 @@
 import subprocess
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -93,9 +94,9 @@ def _pgbench(stage: Stage, filled: Database, count: int) -> float:
     return count / seconds
 
 
-def _product(stage: Stage, filled: Database, count: int) -> float:
+def _product(stage: Stage, filled: Database, count: int, processes: int = WORKERS) -> float:
     with stage.database(filled) as made, ExitStack() as closing:
-        workers = [closing.enter_context(stage.worker(made)) for _ in range(WORKERS)]
+        workers = [closing.enter_context(stage.worker(made)) for _ in range(processes)]
         began = time.monotonic()
         done = side_by_side(workers, "burn_down", items=200)
         seconds = time.monotonic() - began
@@ -120,3 +121,19 @@ def four_workers(stage: Stage) -> Measured:
             warm_up=0,
         )
     return Measured(rounds.divide(found["four workers"], found["pgbench"]), found)
+
+
+def by_processes(stage: Stage) -> Measured:
+    """What further processes bring, on one backlog."""
+    count, processes = stage.size(10_000, 400), (1, 2, 3, 4)
+    with stage.database() as filled:
+        backlog.bookings(filled.engine, count)
+        filled.engine.dispose()
+        sides = {
+            f"{number} processes": partial(_product, stage, filled, count, number)
+            for number in processes
+        }
+        found = rounds.side_by_side(stage.size(3, 1), sides, warm_up=0)
+    line = [(number, side.median) for number, side in zip(processes, found.values(), strict=True)]
+    ratio = rounds.divide(found["4 processes"], found["1 processes"])
+    return Measured(ratio, found, series={"items/s by processes": line})

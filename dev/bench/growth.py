@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from statistics import median
 
 from sqlalchemy import Engine, text
@@ -37,24 +38,22 @@ def _claim_milliseconds(engine: Engine, as_of: datetime | None) -> float:
 
 
 def claim_by_size(stage: Stage) -> Measured:
-    """The claim in a small and in a large table, and where nothing is overdue."""
-    small, large = stage.size(10_000, 1_000), stage.size(10_000_000, 20_000)
+    """The claim in tables of several sizes, and where nothing is overdue."""
+    sizes = [stage.size(full, full // 500) for full in (10_000, 100_000, 1_000_000, 10_000_000)]
     overdue = stage.size(50_000, 1_000)
-    with stage.database() as little, stage.database() as much:
-        for made, count, due in ((little, small, small // 10), (much, large, overdue)):
+    with ExitStack() as closing:
+        sides = {}
+        for count in sizes:
+            made = closing.enter_context(stage.database())
             backlog.crowd(made.engine, count)
-            backlog.bookings(made.engine, due)
-        found = rounds.side_by_side(
-            stage.rounds,
-            {
-                f"claim at {small:,}": lambda: _claim_milliseconds(little.engine, None),
-                f"claim at {large:,}": lambda: _claim_milliseconds(much.engine, None),
-                "nothing overdue": lambda: _claim_milliseconds(much.engine, _LONG_AGO),
-            },
-            unit=" ms",
-        )
-    ratio = rounds.divide(found[f"claim at {large:,}"], found[f"claim at {small:,}"])
-    return Measured(ratio, found)
+            backlog.bookings(made.engine, min(overdue, max(count // 10, BATCH)))
+            sides[f"claim at {count:,}"] = partial(_claim_milliseconds, made.engine, None)
+        sides["nothing overdue"] = partial(_claim_milliseconds, made.engine, _LONG_AGO)
+        found = rounds.side_by_side(stage.rounds, sides, unit=" ms")
+    small, *_, large = (found[f"claim at {count:,}"] for count in sizes)
+    line = [(count, found[f"claim at {count:,}"].median) for count in sizes]
+    ratio = rounds.divide(large, small)
+    return Measured(ratio, found, series={"ms per claim by appointments": line})
 
 
 def _cycle(stage: Stage, closing: ExitStack, made: Database) -> Callable[[], float]:

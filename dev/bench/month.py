@@ -2,10 +2,10 @@
 
 from sqlalchemy import Engine, text
 
-from app.retention import RetentionOptions
+from app.retention import BATCH, SECONDS, RetentionOptions, sweep
 from dev.bench import backlog, rounds
 from dev.bench.drain import drain
-from dev.bench.figure import Measured
+from dev.bench.figure import Measured, Samples, StructureError
 from dev.bench.stage import Database, Stage
 
 DAYS = 30
@@ -60,7 +60,11 @@ def after_a_month(stage: Stage) -> Measured:
             },
             warm_up=stage.size(1, 0),
         )
+        removed = sweep(old.engine, RetentionOptions(outbox_days=1))["OutboxMessagesRemoved"]
+    if removed < min(a_day, BATCH):
+        raise StructureError(f"a run of retention removed {removed} messages")
     (first, week), (last, month) = line[_KEPT], line[-1]
     notes = [f"the outbox after {first} days {week:,.1f} MB, after {last} {month:,.1f} MB"]
+    found["removed by retention"] = Samples([removed], f" in {SECONDS:g} s")
     ratio = rounds.divide(found["after a month"], found["day one"])
     return Measured(ratio, found, notes, series={"MB of the outbox by day": line})

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from dev.bench import plot
+from dev.bench import plot, scaling
 from dev.bench.catalogue import FIGURES
 from dev.bench.stage import SETTINGS
 from dev.bench.table import Row, markdown
@@ -49,11 +49,20 @@ def write(directory: Path, command: str, rows: Sequence[Row]) -> None:
     for name, row in known.items():
         if row["series"]:
             (directory / f"{name}.svg").write_text(plot.draw(row["cells"][1], row["series"]))
-            parts.append(f"\n![{row['cells'][1]}]({name}.svg)")
+            parts.append(f"\n![{row['cells'][1]}]({name}.svg)\n\n{_below(row)}")
     (directory / "README.md").write_text("\n".join(parts) + "\n")
+    if (page := directory.parent / "scaling.md").exists() and known.keys() >= scaling.INPUTS:
+        scaling.renew(known, page)
 
 
 def _sides(row: Mapping[str, Any]) -> str:
     before, after = row["load"]
     where = f"{row['day']}, {row['cores']} cores, load average {before:.1f} to {after:.1f}"
     return f"* **{row['figure']}** ({where}): {'; '.join(row['sides'])}. `{row['command']}`"
+
+
+def _below(row: Mapping[str, Any]) -> str:
+    """A plot's own words: how to draw it again, its limit, and its noise."""
+    _name, _says, reach, _ratio, noise, verdict = row["cells"]
+    limit = "" if reach == verdict else f", limit {reach}: {verdict}"
+    return f"`python -m dev.bench --only {row['figure']}`; half of the rounds {noise}{limit}"

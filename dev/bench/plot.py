@@ -20,10 +20,10 @@ def draw(title: str, lines: Mapping[str, Points]) -> str:
     parts = [_text(_LEFT, 20, title)]
     for share in (0, 0.5, 1):
         x, y = place(0, top * share).split(",")
-        parts.append(_text(4, float(y) + 4, f"{top * share:,.0f}"))
+        parts.append(_text(4, float(y) + 4, _number(top * share)))
         parts.append(f'<path d="M{x},{y} H{_WIDTH - 20}" stroke="#ccc"/>')
         bottom = float(place(right * share, 0).split(",")[0])
-        parts.append(_text(bottom - 12, _HEIGHT - 20, f"{right * share:,.0f}"))
+        parts.append(_text(bottom - 12, _HEIGHT - 20, _number(right * share)))
     for number, ((name, points), colour) in enumerate(zip(lines.items(), _COLOURS, strict=False)):
         path = " ".join(place(x, y) for x, y in points)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
@@ -41,3 +41,7 @@ def _text(x: float, y: float, said: str, colour: str = "#333") -> str:
         f'<text x="{x:.0f}" y="{y:.0f}" font-family="sans-serif" font-size="12"'
         f' fill="{colour}">{said}</text>'
     )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.2g}"  # noqa: PLR2004

@@ -72,6 +72,22 @@ class Worker:
             self.cycle(items)
         return self.memory()
 
+    def ticks(self, interval: float, items: int, count: int) -> Answer:
+        """A cycle at each tick, until so many have expired; how late each was."""
+        late: list[float] = []
+        busy, began = 0.0, time.monotonic()
+
+        def note(fact: facts.Fact) -> None:
+            if isinstance(fact, facts.AppointmentExpired):
+                late.append(fact.late_seconds)
+
+        while len(late) < count:
+            time.sleep(interval - (time.monotonic() - began) % interval)
+            start = time.monotonic()
+            run_cycle(self.engine, CycleOptions(batch_size=items), str(uuid4()), tell=note)
+            busy += time.monotonic() - start
+        return {"late": late, "busy": busy}
+
     def by_hand(self, items: int) -> Answer:
         """The job as written by hand, on the same engine."""
         return {"rate": by_hand.run(self.engine, items)}
