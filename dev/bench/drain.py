@@ -84,7 +84,8 @@ def against_the_slower_limit(stage: Stage) -> Measured:
 
 def by_batch(stage: Stage) -> Measured:
     """What larger batches bring."""
-    count, sizes = stage.size(50_000, 2_000), (100, 500, 1000, 2000, 5000)
+    count = stage.size(50_000, 2_000)
+    sizes = stage.size((100, 500, 1000, 2000, 5000), (100, 1000))
     with stage.database() as filled:
         backlog.messages(filled.engine, count)
         filled.engine.dispose()

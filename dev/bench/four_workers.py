@@ -125,7 +125,7 @@ def four_workers(stage: Stage) -> Measured:
 
 def by_processes(stage: Stage) -> Measured:
     """What further processes bring, on one backlog."""
-    count, processes = stage.size(10_000, 400), (1, 2, 3, 4)
+    count, processes = stage.size(10_000, 400), stage.size((1, 2, 3, 4), (1, 4))
     with stage.database() as filled:
         backlog.bookings(filled.engine, count)
         filled.engine.dispose()

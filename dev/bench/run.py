@@ -19,6 +19,9 @@ from dev.processes import ROOT, Ending, sentence, shown
 from dev.progress import Progress
 from dev.servers.process import ServerError
 
+LIMIT_SECONDS = 3_600
+"""No figure is begun after so long: a run is bounded, whatever machine it is on."""
+
 
 def run(argv: Sequence[str]) -> int | str:
     """Do it; the exit code, or why it could not be done."""
@@ -44,7 +47,12 @@ def _measure(wish: Wish, directory: Path, console: Console) -> list[Row]:
     rows: list[Row] = []
     with Progress(console) as progress, Ending() as ending:
         stage = Stage(directory, ending, short=wish.short, kind=wish.kind)
+        began = time.monotonic()
         for number, figure in enumerate(wish.figures, 1):
+            if time.monotonic() - began > LIMIT_SECONDS:
+                left = ", ".join(one.name for one in wish.figures[number - 1 :])
+                progress.say(f"[bold red]The hour is over; not measured: {left}[/]")
+                break
             progress.chapter(f"{number} of {len(wish.figures)}, {figure.name}")
             progress.phase(figure.says)
             before = os.getloadavg()[0]

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy import Engine
 
@@ -35,6 +36,8 @@ EMBEDDED, APACHE = "embedded", "apache"
 _OURS = ("APPOINTMENT_TIMEOUT_", "OUTBOX_", "JOB_RUNS_", "METRICS_", "KAFKA_", "LOG_", "OTEL_")
 _TEMPLATE = "bench_template"
 
+Size = TypeVar("Size")
+
 
 @dataclass
 class Database:
@@ -54,8 +57,8 @@ class Stage:
     kind: str = EMBEDDED
     _made: int = field(default=0)
 
-    def size(self, full: int, short: int) -> int:
-        """How much of something: times are told by the full size only."""
+    def size(self, full: Size, short: Size) -> Size:
+        """How much, or which sizes, of something: times are told by the full one only."""
         return short if self.short else full
 
     @property

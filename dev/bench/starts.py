@@ -37,14 +37,17 @@ NOT_FOR_HELP = (
     "sqlalchemy",
     "structlog",
 )
-"""What no `--help` needs. Not pydantic: the command line library itself imports it."""
+"""What no `--help` needs. Not pydantic: typer itself imports it for a command of several."""
 _BARE = """
 import typer
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command()
 def bare(count: int = 1, name: str | None = None) -> None:
     "Nothing."
-app(["--help"])
+@app.command()
+def other() -> None:
+    "Nothing either."
+app(["bare", "--help"])
 """
 
 
