@@ -30,7 +30,8 @@ def test_an_expiry_changes_slots_events_and_reminders_in_place(
 ) -> None:
     backlog.bookings(engine, COUNT)
     for _ in range(2):
-        assert world.run(batch_size=COUNT // 2).expired == COUNT // 2
+        # one connection: beside others, a page is cleared when all of them have moved on
+        assert world.run(batch_size=COUNT // 2, connections=1).expired == COUNT // 2
     engine.dispose()  # a backend that leaves has told all it has done
     wait_until(lambda: updates(world).get("event_reminders", (0,))[0] == 2 * COUNT, "statistics")
     found = updates(world)

@@ -21,6 +21,10 @@ from app.store.rows import RIVAL_HOLDS_SLOT, booking, columns
 OVERDUE = "a.status = 'Pending' AND a.pending_expires_at < :as_of"
 """C1. Status as a literal: a parameter could lose the partial index under a generic plan."""
 
+# For rows that are known by their key: a CASE proves no partial index, so that the key's own is taken
+# even where statistics believe that nothing is pending.
+STILL_OVERDUE = f"CASE WHEN {OVERDUE} THEN true END"
+
 # A scalar subquery, not NOT EXISTS: it stays one index probe per row whatever the statistics say.
 NEVER_FAILED = """(SELECT true FROM calendar.expiry_failures f WHERE f.appointment_id = a.id)
         IS NULL"""
@@ -79,7 +83,7 @@ CLAIM_NEXT = Prepared(
 CLAIM_ONE = Prepared(
     "claim_one",
     {"as_of": "timestamptz", "id": "uuid"},
-    _CLAIM.format(which=f"a.id = :id AND {OVERDUE}"),
+    _CLAIM.format(which=f"a.id = :id AND {STILL_OVERDUE}"),
 )
 
 
@@ -203,7 +207,7 @@ _PASSED_OVER = text(
           AND a.id <> ALL (CAST(:tried AS uuid[])) AND {NEVER_FAILED}
     ) + (
         SELECT count(*) FROM calendar.appointments a
-        WHERE {OVERDUE} AND a.id = ANY (CAST(:held AS uuid[]))
+        WHERE {STILL_OVERDUE} AND a.id = ANY (CAST(:held AS uuid[]))
     )
     """
 )

@@ -31,9 +31,6 @@ WAITING = "ix_outbox_messages_waiting"
 UNSENT = "ix_outbox_messages_unsent_by_key"
 PUBLISHED = "ix_outbox_messages_published_at"
 
-BELIEVED_NONE = "stale, none pending"
-OTHERS = [statistics for statistics in STATISTICS if statistics != BELIEVED_NONE]
-MISLED = pytest.mark.xfail(strict=True, reason="claims.py leaves the planner another index")
 whatever_the_statistics = pytest.mark.parametrize("statistics", STATISTICS)
 
 
@@ -65,7 +62,7 @@ def test_d3_a_cycle_takes_its_batch_by_the_partial_index(crowded: World, statist
     assert not set().union(*(plan.scans("outbox_messages") for plan in plans))
 
 
-@pytest.mark.parametrize("statistics", [pytest.param(BELIEVED_NONE, marks=MISLED), *OTHERS])
+@whatever_the_statistics
 def test_c4_those_that_failed_before_are_found_by_their_keys(
     crowded: World, statistics: str
 ) -> None:

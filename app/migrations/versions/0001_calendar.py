@@ -5,7 +5,7 @@ from alembic import op
 revision = "0001"
 down_revision = None
 
-# Storage (docs/decisions/0008): room in each page of what changes in place; vacuum before the dead
+# Storage (docs/decisions/0009): room in each page of what changes in place; vacuum before the dead
 # entries in front of the oldest one cost a claim anything.
 TABLES = """
 CREATE TABLE calendar.availability_slots (
