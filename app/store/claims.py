@@ -21,8 +21,8 @@ from app.store.rows import RIVAL_HOLDS_SLOT, booking, columns
 OVERDUE = "a.status = 'Pending' AND a.pending_expires_at < :as_of"
 """C1. Status as a literal: a parameter could lose the partial index under a generic plan."""
 
-# For rows that are known by their key: a CASE proves no partial index, so that the key's own is taken
-# even where statistics believe that nothing is pending.
+# For rows that are known by their key: a CASE proves no partial index, so that the key's own is
+# taken even where statistics believe that nothing is pending.
 STILL_OVERDUE = f"CASE WHEN {OVERDUE} THEN true END"
 
 # A scalar subquery, not NOT EXISTS: it stays one index probe per row whatever the statistics say.
