@@ -1,7 +1,7 @@
 """PostgreSQL: one engine per process, every connection with bounded waits.
 
-Nothing here knows the tables. Statements on the hot path are prepared once per connection, since
-planning a joined statement costs more than running it.
+Nothing here knows the tables, only the name of the schema that they are in. Statements on the hot
+path are prepared once per connection, since planning a joined statement costs more than running it.
 """
 
 import os
@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,6 +22,11 @@ from sqlalchemy.exc import DBAPIError
 
 from app.socket_timeout import TimedConnection
 
+SCHEMA = "calendar"
+"""Where the tables are, and how every statement of this program spells it."""
+_SPELLED = re.compile(
+    r"""(?<![\w."-])calendar(?=\.['a-z_])|(?<=')calendar(?=')|(?<=SCHEMA )calendar\b"""
+)
 LOCK_TIMEOUT = "2s"
 STATEMENT_TIMEOUT = "10s"
 IDLE_IN_TRANSACTION_TIMEOUT = "20s"
@@ -62,11 +67,15 @@ _engines: dict[tuple[str, int], Engine] = {}
 
 
 def engine(url: URL, connections: int = 5) -> Engine:
-    """This process's engine for `url`, holding at most `connections`; made on first use."""
+    """This process's engine for `url`, holding at most `connections`; made on first use.
+
+    `schema` in the URL's query, which only `DatabaseSettings` writes, is where the tables are.
+    """
     key = (url.render_as_string(hide_password=False), connections)
     if key not in _engines:
+        schema = str(url.query.get("schema", SCHEMA))
         made = create_engine(
-            url,
+            url.difference_update_query(["schema"]),
             pool_size=connections,
             max_overflow=0,
             pool_timeout=10,
@@ -74,10 +83,41 @@ def engine(url: URL, connections: int = 5) -> Engine:
             pool_pre_ping=True,  # a restarted server costs no cycle
             hide_parameters=True,  # D5: no parameter ever reaches a log
             connect_args=connect_arguments(url),
+            execution_options={"schema": schema},
         )
         event.listen(made, "connect", _set_up)
+        if schema != SCHEMA:
+            event.listen(made, "before_cursor_execute", _translate, retval=True)
         _engines[key] = made
     return _engines[key]
+
+
+def schema_of(connection: Connection | Engine) -> str:
+    """The schema that this connection's statements are about."""
+    return str(connection.get_execution_options().get("schema", SCHEMA))
+
+
+@lru_cache(maxsize=256)
+def in_schema(sql: str, schema: str) -> str:
+    """The same about another schema: `calendar.` before a name, `'calendar'`, `SCHEMA calendar`.
+
+    Not by `search_path`: an adopter's triggers run in our sessions and rely on their own, and a
+    path that leads elsewhere would expire somebody else's appointments.
+    """
+    return _SPELLED.sub(schema, sql)
+
+
+def _translate(
+    connection: Connection,
+    _cursor: object,
+    statement: str,
+    parameters: object,
+    context: object,
+    _many: object,
+) -> tuple[str, object]:
+    if getattr(context, "execution_options", {}).get("as_written"):
+        return statement, parameters
+    return in_schema(statement, schema_of(connection)), parameters
 
 
 def connect_arguments(url: URL) -> dict[str, Any]:
@@ -98,10 +138,11 @@ def _set_up(connection: TimedConnection, _record: object) -> None:
     connection.rollback()  # a transaction, and its now(), begin with its user's first statement
 
 
-def allow(connection: Connection, statement_timeout: str) -> None:
-    """Let this transaction's statements take so long, in PostgreSQL's notation."""
+def allow(connection: Connection, statement_timeout: str, *, for_session: bool = False) -> None:
+    """Let statements of this transaction, or session, take so long, in PostgreSQL's notation."""
     connection.execute(
-        text("SELECT set_config('statement_timeout', :limit, true)"), {"limit": statement_timeout}
+        text("SELECT set_config('statement_timeout', :limit, :local)"),
+        {"limit": statement_timeout, "local": not for_session},
     )
     _follow(cast("TimedConnection", connection.connection.dbapi_connection))
 

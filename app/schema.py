@@ -30,3 +30,10 @@ def check(connection: Connection) -> None:
             f" this is {LEVEL}): deploy the newer version."
         )
         raise SchemaError(msg)
+
+
+def is_adopted(connection: Connection) -> bool:
+    """Whether appointments, slots, events and reminders are tables, or views, of an adopter's."""
+    if connection.execute(text("SELECT to_regclass('calendar.schema_level')")).scalar() is None:
+        return False
+    return bool(connection.execute(text("SELECT adopted FROM calendar.schema_level")).scalar())

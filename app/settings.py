@@ -74,6 +74,14 @@ def _postgresql(text: str) -> str:
         raise ValueError("it must begin with postgresql:// or postgresql+psycopg2://")
     if not url.database:
         raise ValueError("it names no database")
+    if "schema" in url.query:
+        raise ValueError("the schema has a variable of its own, DATABASE_SCHEMA")
+    return text
+
+
+def _plain_name(text: str) -> str:
+    if not re.fullmatch("[a-z_][a-z0-9_]{0,62}", text) or text.startswith("pg_"):
+        raise ValueError("it must be a plain name of small letters, digits and underscores")
     return text
 
 
@@ -110,11 +118,19 @@ class DatabaseSettings(SettingsGroup):
     database_url: Annotated[str, AfterValidator(_postgresql)] = Field(
         description="PostgreSQL, as postgresql://user:password@host:port/database", repr=False
     )
+    database_schema: Annotated[str, AfterValidator(_plain_name)] = Field(
+        default="calendar",
+        description="The schema of the tables, or of the views that stand for them",
+    )
 
     @property
     def url(self) -> URL:
-        """The same address for SQLAlchemy, whose bare postgresql:// would mean another driver."""
-        return make_url(self.database_url).set(drivername="postgresql+psycopg2")
+        """The same address for `database.engine`, with the schema in its query.
+
+        SQLAlchemy's bare postgresql:// would mean another driver.
+        """
+        url = make_url(self.database_url).set(drivername="postgresql+psycopg2")
+        return url.update_query_dict({"schema": self.database_schema})
 
 
 class BrokerSettings(SettingsGroup):

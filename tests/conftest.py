@@ -58,12 +58,12 @@ def database_name(postgres: Postgres) -> Iterator[str]:
         postgres.drop_database(name)
 
 
-def every_message_fits(database: str) -> None:
+def every_message_fits(database: str, schema: str = "calendar") -> None:
     """Whatever a test has made its product say, it says by the contract (section 6)."""
     with closing(psycopg2.connect(database)) as connection, connection.cursor() as cursor:
         cursor.execute(
-            """SELECT topic, key, payload, headers || jsonb_build_object('message-id', message_id)
-            FROM calendar.outbox_messages WHERE topic = ANY(%s)""",
+            f"""SELECT topic, key, payload, headers || jsonb_build_object('message-id', message_id)
+            FROM {schema}.outbox_messages WHERE topic = ANY(%s)""",
             [list(TOPICS)],
         )
         for topic, *message in cursor:

@@ -233,7 +233,7 @@ def test_migrations_go_forward_and_back(empty: Engine) -> None:
     assert {"appointments", "outbox_messages", "job_runs", "expiry_failures"} <= forward
     migrations.apply(empty)
     migrations.revert(empty, "base")
-    assert tables(empty) == {"alembic_version"}
+    assert tables(empty) == {"schema_revision"}
     migrations.apply(empty)
     assert tables(empty) == forward
 
@@ -248,8 +248,22 @@ def test_two_migrators_of_one_database_take_turns(empty: Engine) -> None:
 def test_a_failing_migration_changes_nothing(empty: Engine) -> None:
     with empty.begin() as connection:
         connection.execute(text("CREATE SCHEMA calendar"))
-        connection.execute(text("CREATE TABLE calendar.job_runs (id int)"))
+        connection.execute(
+            text(
+                "CREATE FUNCTION calendar.forget_expiry_failure() RETURNS int"
+                " LANGUAGE sql AS 'SELECT 1'"
+            )
+        )
     with pytest.raises(Exception, match="already exists"):
+        migrations.apply(empty)
+    assert tables(empty) == set()
+
+
+def test_tables_that_no_migration_made_are_not_built_upon(empty: Engine) -> None:
+    with empty.begin() as connection:
+        connection.execute(text("CREATE SCHEMA calendar"))
+        connection.execute(text("CREATE TABLE calendar.job_runs (id int)"))
+    with pytest.raises(schema.SchemaError, match=r"\(job_runs\).* --adopt"):
         migrations.apply(empty)
     assert tables(empty) == {"job_runs"}
 

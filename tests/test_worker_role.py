@@ -136,7 +136,7 @@ def test_the_doctor_knows_exactly_what_the_file_grants(worker: Engine) -> None:
             text(
                 """SELECT privilege_type, table_name, '' FROM information_schema.table_privileges
                 WHERE table_schema = 'calendar' AND grantee = :role
-                  AND table_name <> 'alembic_version'
+                  AND table_name <> 'schema_revision'
                 UNION ALL
                 SELECT privilege_type, table_name, column_name
                 FROM information_schema.column_privileges c

@@ -37,11 +37,22 @@ def migrate(
             "with all their data).",
         ),
     ] = None,
+    adopt: Annotated[
+        bool,
+        typer.Option("--adopt", help="Work on appointments that are there: make what is missing."),
+    ] = False,
+    guards: Annotated[
+        bool,
+        typer.Option("--guards", help="With --adopt: refuse what the rules forbid, from now on."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --adopt: show it and change nothing.")
+    ] = False,
 ) -> None:
     """Bring the schema up to date. Safe to repeat, and when several start it at once."""
     from app.cli.migrate import migrate
 
-    migrate(back_to)
+    migrate(back_to, adopt=adopt, guards=guards, dry_run=dry_run)
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import select
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,29 @@ def connected() -> Iterator[Connection]:
     with engine().begin() as connection:
         schema.check(connection)
         yield connection
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends the command in the middle of a statement, which can take minutes.
+
+    psycopg2 alone would wait for its end; PostgreSQL notices within a second that we are gone.
+    """
+    from psycopg2 import extensions  # noqa: PLC0415
+
+    def wait(connection: Any) -> None:
+        ready = {
+            extensions.POLL_READ: ([connection], []),
+            extensions.POLL_WRITE: ([], [connection]),
+        }
+        while (state := connection.poll()) != extensions.POLL_OK:
+            select.select(*ready[state], [])
+
+    extensions.set_wait_callback(wait)
+    try:
+        yield
+    finally:
+        extensions.set_wait_callback(None)
 
 
 def show_json(found: Any) -> None:

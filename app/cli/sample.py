@@ -8,7 +8,7 @@ from uuid import uuid4
 from rich.progress import track
 from sqlalchemy import Engine, text
 
-from app import operations
+from app import operations, schema
 from app.cli.desk import connected, console, engine, table
 from app.domain.appointment import Appointment
 from app.store import bookings
@@ -31,6 +31,8 @@ MIX = (0, 1, 0, 2, 0, 1, 3, 0, 1, 4)
 def sample(count: int) -> None:
     """Book sample appointments, some already overdue."""
     with connected() as connection:
+        if schema.is_adopted(connection):
+            raise schema.SchemaError("These tables were adopted: no samples are booked in them.")
         now: datetime = connection.execute(text("SELECT now()")).scalar_one()
     kinds = list(KINDS)
     chosen = [kinds[place] for place in islice(cycle(MIX), count)]

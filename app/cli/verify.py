@@ -1,15 +1,14 @@
 """`verify`: whether the live data obeys every rule of the specification."""
 
-import select
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.cli.desk import connected, console, engine
+from app.cli.desk import connected, console, engine, interruptible
 
 if TYPE_CHECKING:
     from app.audit import Result
@@ -65,7 +64,7 @@ def _results(broker: "KafkaSettings | None", tell: Tell) -> Iterator["Result"]:
         interval_seconds=timeout.appointment_timeout_interval_seconds,
         max_duration_seconds=timeout.appointment_timeout_max_duration_seconds,
     ).values
-    with _interruptible(), engine().connect() as connection:
+    with interruptible(), engine().connect() as connection:
         for done, check in enumerate(audit.CHECKS):
             tell(check.name, 100 * done // len(audit.CHECKS))
             yield from audit.run(connection, [check], values)
@@ -76,29 +75,6 @@ def _results(broker: "KafkaSettings | None", tell: Tell) -> Iterator["Result"]:
             yield from topics.verify(
                 connection, broker, values, lambda count: tell(f"{count:,} records read", 100)
             )
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends the command in the middle of a statement, which can take minutes.
-
-    psycopg2 alone would wait for its end; PostgreSQL notices within a second that we are gone.
-    """
-    from psycopg2 import extensions  # noqa: PLC0415
-
-    def wait(connection: Any) -> None:
-        ready = {
-            extensions.POLL_READ: ([connection], []),
-            extensions.POLL_WRITE: ([], [connection]),
-        }
-        while (state := connection.poll()) != extensions.POLL_OK:
-            select.select(*ready[state], [])
-
-    extensions.set_wait_callback(wait)
-    try:
-        yield
-    finally:
-        extensions.set_wait_callback(None)
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""The schema: whether it fits this program, and all that the migrations made is at work."""
+"""The schema: whether it fits this program, and all that the migrations made is at work.
+
+Of an adopter's tables only adoption knows what they need: `app.doctor.adoption`.
+"""
 
 from collections.abc import Iterator
 
@@ -7,7 +10,7 @@ from sqlalchemy import Connection
 from app import schema
 from app.doctor.complaint import Complaint
 from app.store import catalogue, privileges, server
-from app.store.catalogue import Kind, Object, State
+from app.store.catalogue import ADOPTABLE, Kind, Object, State
 
 _OTHERWISE = {
     Kind.TABLE: "the product cannot work without it",
@@ -27,7 +30,10 @@ def complaints(connection: Connection) -> Iterator[Complaint]:
         found, _, remedy = unfit.rpartition(": ")
         yield Complaint(f"{found}.", f"{remedy[:1].upper()}{remedy[1:]}")
         return
+    adopted = is_adopted(connection)
     for one, state in catalogue.not_at_work(connection):
+        if adopted and one.table in ADOPTABLE:
+            continue
         yield Complaint(
             f"The {_named(one)} is {state}: {_OTHERWISE[one.kind]}.",
             _remedy(one, state),
@@ -38,13 +44,17 @@ def complaints(connection: Connection) -> Iterator[Complaint]:
             f"The table calendar.{table} is unlogged: a crash empties it.",
             f"`ALTER TABLE calendar.{table} SET LOGGED`",
         )
+    for table, column in server.unfilled(connection):
+        yield Complaint(
+            f"calendar.{table}.{column} is NOT NULL without a default, and not ours: no row can be"
+            " added.",
+            f"`ALTER TABLE calendar.{table} ALTER COLUMN {column} DROP NOT NULL`, or a default",
+        )
 
 
 def _unfit(connection: Connection) -> str | None:
     """What `schema.check` says, where the role may ask; what it may not is the role's complaint."""
-    if privileges.role(connection).uses_schema is False or any(
-        grant.table == "schema_level" for grant in privileges.lacking(connection)
-    ):
+    if not _may_ask(connection):
         return None
     try:
         with connection.begin_nested():
@@ -52,6 +62,17 @@ def _unfit(connection: Connection) -> str | None:
     except schema.SchemaError as error:
         return str(error)
     return None
+
+
+def is_adopted(connection: Connection) -> bool:
+    """Whether tables are an adopter's, as far as the role may ask."""
+    return _may_ask(connection) and schema.is_adopted(connection)
+
+
+def _may_ask(connection: Connection) -> bool:
+    return privileges.role(connection).uses_schema is not False and not any(
+        grant.table == "schema_level" for grant in privileges.lacking(connection)
+    )
 
 
 def _named(one: Object) -> str:

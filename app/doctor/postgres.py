@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import database, schema
-from app.doctor import objects, role, session, upkeep
+from app.doctor import adoption, objects, role, session, upkeep
 from app.doctor.complaint import Complaint, NotExamined
 from app.doctor.settings import of
 from app.settings import DatabaseSettings
@@ -42,6 +42,8 @@ class _Part:
 
     what: str
     look: Callable[[Connection], Iterable[Complaint]]
+    as_written: bool = False
+    """The schema's name is its own already."""
 
 
 def complaints() -> Iterator[Complaint]:
@@ -52,6 +54,7 @@ def complaints() -> Iterator[Complaint]:
         _Part("The server", lambda connection: judged(server.server(connection))),
         _Part("The session", lambda connection: session.complaints(connection, url)),
         _Part("The schema", objects.complaints),
+        _Part("The adopted schema", adoption.complaints, as_written=True),
         _Part("The role", role.complaints),
         *(_Part("The server", look) for look in upkeep.LOOKS),
     ]
@@ -95,7 +98,7 @@ def _engine(url: URL) -> Iterator[Engine]:
 def _examined(connection: Connection, part: _Part) -> list[Complaint]:
     try:
         with server.look(connection):
-            return list(part.look(connection))
+            found = list(part.look(connection))
     except SQLAlchemyError as error:
         return [
             Complaint(
@@ -103,6 +106,13 @@ def _examined(connection: Connection, part: _Part) -> list[Complaint]:
                 "Mend what else is told, and ask again.",
             )
         ]
+    schema_name = database.schema_of(connection)
+    return found if part.as_written else [_spelled(one, schema_name) for one in found]
+
+
+def _spelled(one: Complaint, schema_name: str) -> Complaint:
+    found, remedy = (database.in_schema(said, schema_name) for said in (one.found, one.remedy))
+    return replace(one, found=found, remedy=remedy)
 
 
 def judged(found: Server) -> Iterator[Complaint]:

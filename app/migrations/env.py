@@ -2,10 +2,13 @@
 
 from alembic import context
 
-from app.migrations import SCHEMA
+from app import database
+from app.migrations import HISTORY
 
+connection = context.config.attributes["connection"]
 context.configure(
-    connection=context.config.attributes["connection"],
-    version_table_schema=SCHEMA,
+    connection=connection,
+    version_table=HISTORY,
+    version_table_schema=database.schema_of(connection),
 )
 context.run_migrations()

@@ -112,10 +112,10 @@ def count(connection: Connection, table: str) -> Counted:
         text(
             f"""SELECT
                 (SELECT count(*) FROM (SELECT FROM {table} LIMIT :cap + 1) counted) AS counted,
-                (SELECT reltuples::bigint FROM pg_class WHERE oid = CAST(:name AS regclass))
+                (SELECT reltuples::bigint FROM pg_class WHERE oid = CAST('{table}' AS regclass))
                     AS estimated"""
         ),
-        {"cap": EXACT_UP_TO, "name": table},
+        {"cap": EXACT_UP_TO},
     ).one()
     if found.counted <= EXACT_UP_TO:
         return Counted(found.counted, exact=True)

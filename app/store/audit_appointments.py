@@ -18,7 +18,8 @@ DEADLINES = (
                 WHEN pending_expires_at <= created_at THEN 'a deadline not after CreatedAt'
                 WHEN pending_expires_at > created_at + interval '24 h'
                     THEN 'a deadline later than CreatedAt + 24 h'
-                WHEN pending_expires_at + make_interval(mins => min_lead_time_minutes) > start_at
+                WHEN pending_expires_at + make_interval(mins => min_lead_time_minutes::integer)
+                    > start_at
                     THEN 'a deadline later than StartAt - MinLeadTimeMinutes'
                 END AS found, 'the earlier of the two, after CreatedAt' AS wanted
             FROM {APPOINTMENTS} appointment LEFT JOIN {SLOTS} slot ON slot.id = slot_id

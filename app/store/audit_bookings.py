@@ -66,9 +66,9 @@ SLOT_CHECKS = (
         table=SLOTS,
         sql=f"""
         SELECT * FROM (
-            SELECT slot.id, slot.status AS found, CASE
+            SELECT slot.id, slot.status::text AS found, CASE
                 WHEN appointment.updated_at
-                     <= slot.start_at - make_interval(mins => slot.min_lead_time_minutes)
+                     <= slot.start_at - make_interval(mins => slot.min_lead_time_minutes::integer)
                 THEN 'Available' ELSE 'Expired' END AS wanted
             FROM {APPOINTMENTS} appointment JOIN {SLOTS} slot ON slot.id = appointment.slot_id
                 AND slot.updated_at = appointment.updated_at

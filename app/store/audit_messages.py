@@ -102,7 +102,7 @@ TRUTH_CHECKS = (
         table=OUTBOX,
         sql=f"""
         SELECT * FROM (
-            SELECT message.message_id AS id, status AS found, CASE
+            SELECT message.message_id AS id, status::text AS found, CASE
                 WHEN "Reason" IN ('Expired', 'Declined') THEN "Reason"
                 WHEN "Reason" IN ('CancelledByInvestor', 'CancelledByAgent') THEN 'Cancelled'
                 END AS wanted

@@ -10,11 +10,10 @@ from enum import StrEnum
 
 from sqlalchemy import Connection, text
 
+ADOPTABLE = ("appointments", "availability_slots", "calendar_events", "event_reminders")
+"""What an adopter may bring along, as tables or views; the others are always ours."""
 TABLES = (
-    "appointments",
-    "availability_slots",
-    "calendar_events",
-    "event_reminders",
+    *ADOPTABLE,
     "outbox_messages",
     "expiry_failures",
     "job_runs",

@@ -26,21 +26,22 @@ CONFLICT = "changed meanwhile"
 # of the event, not the list that was read: one committed just before the event was locked is theirs
 # too, and none can appear while the event is held. Appointment, slot and event must each still have
 # the version that was read; else the statement fails, since a commit may follow it unasked: the
-# words are no number, and PostgreSQL says which.
+# words are no number, and PostgreSQL says which. Statuses are of unknown type, so that they take
+# their column's: an adopter's may be an enum, as his versions may be bigint.
 SAVE_ENDING = Prepared(
     "save_ending",
     {
         "as_of": "timestamptz",
         "appointment_id": "uuid",
-        "appointment_version": "integer",
-        "appointment_status": "text",
+        "appointment_version": "bigint",
+        "appointment_status": "unknown",
         "cancelled_by": "uuid",
         "slot_id": "uuid",
-        "slot_version": "integer",
-        "slot_status": "text",
+        "slot_version": "bigint",
+        "slot_status": "unknown",
         "event_id": "uuid",
-        "event_version": "integer",
-        "event_status": "text",
+        "event_version": "bigint",
+        "event_status": "unknown",
         "cancel_reason": "text",
         "message_id_1": "uuid",
         "topic_1": "text",

@@ -109,6 +109,27 @@ def tables(connection: Connection, oddity: str) -> list[str]:
     return list(rows.scalars())
 
 
+def unfilled(connection: Connection) -> list[tuple[str, str]]:
+    """Columns of our own tables that want a value and are none that we know."""
+    return [tuple(row) for row in connection.execute(_UNFILLED, {"given": list(_GIVEN)})]
+
+
+_GIVEN = (
+    *("topic", "key", "payload"),
+    *("appointment_id", "rule", "first_failed_at", "last_failed_at", "last_run_id"),
+    *("run_id", "job", "started_at"),
+    *("reason", "pulled_by"),
+)
+"""The columns without a default that every INSERT of ours fills."""
+_UNFILLED = text(
+    """
+    SELECT relname, attname FROM pg_attribute JOIN pg_class r ON r.oid = attrelid
+    WHERE relnamespace = to_regnamespace('calendar') AND attnum > 0 AND NOT attisdropped
+      AND relname IN ('outbox_messages', 'expiry_failures', 'job_runs', 'brake')
+      AND attnotnull AND NOT atthasdef AND attidentity = '' AND attname <> ALL (:given)
+    ORDER BY relname, attnum
+    """
+)
 HOLDING_BACK_VACUUM = """
     SELECT 'transaction' AS kind, pid::text AS name,
         coalesce(application_name, '') AS application, xact_start AS began

@@ -11,6 +11,8 @@ PAGES = sorted(
     page for place in ("*.md", "docs/**/*.md", "ops/**/*.md") for page in ROOT.glob(place)
 )
 ELSEWHERE = {
+    ("docs/adopting.md", "sh"): "tests/adoption/test_page.py",
+    ("docs/adopting.md", "sql"): "tests/adoption/test_page.py",
     ("docs/consumers.md", "python"): "tests/contracts/test_consumer.py",
     ("docs/consumers.md", "sql"): "tests/contracts/test_consumer.py",
     ("docs/foreign-app.md", "python"): "tests/system/foreign/crm.py",

@@ -16,7 +16,7 @@ def test_the_list_is_what_the_migrations_make(patient: Patient) -> None:
     constraints = patient.sql(
         """SELECT relname, conname FROM pg_constraint JOIN pg_class r ON r.oid = conrelid
         WHERE connamespace = 'calendar'::regnamespace AND contype IN ('p', 'f', 'c', 'u')
-          AND relname <> 'alembic_version'"""
+          AND relname <> 'schema_revision'"""
     )
     triggers = patient.sql(
         """SELECT relname, tgname FROM pg_trigger JOIN pg_class r ON r.oid = tgrelid
@@ -28,7 +28,7 @@ def test_the_list_is_what_the_migrations_make(patient: Patient) -> None:
     )
     tables = patient.sql(
         """SELECT tablename, tablename FROM pg_tables
-        WHERE schemaname = 'calendar' AND tablename <> 'alembic_version'"""
+        WHERE schemaname = 'calendar' AND tablename <> 'schema_revision'"""
     )
     listed = [(one.table, one.name) for one in catalogue.OBJECTS]
     assert sorted(listed) == sorted([*constraints, *triggers, *indexes, *tables])

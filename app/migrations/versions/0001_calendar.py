@@ -1,6 +1,6 @@
 """Appointments, slots, events, reminders, and what the database itself refuses (D1-D5)."""
 
-from alembic import op
+from alembic import context, op
 
 revision = "0001"
 down_revision = None
@@ -79,7 +79,7 @@ CREATE INDEX ix_appointments_calendar_event_id ON calendar.appointments (calenda
 # Guards run with their owner's rights: who writes reminders or appointments needs none on the rest.
 # The insert locks the event before it looks: FOR SHARE waits for a cancellation in flight and then
 # sees its end. The other direction is checked at commit, when a canceller has said all it has to.
-PENDING_REMINDERS = """
+GUARDS = """
 CREATE FUNCTION calendar.refuse_reminder_of_cancelled_event() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -96,11 +96,6 @@ BEGIN
     RETURN NEW;
 END $$;
 
-CREATE TRIGGER no_pending_reminder_on_cancelled_event
-    BEFORE INSERT OR UPDATE OF status, calendar_event_id ON calendar.event_reminders
-    FOR EACH ROW WHEN (NEW.status = 'Pending')
-    EXECUTE FUNCTION calendar.refuse_reminder_of_cancelled_event();
-
 CREATE FUNCTION calendar.refuse_cancelled_event_with_reminder() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -114,6 +109,12 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
+"""
+TRIGGERS = """
+CREATE TRIGGER no_pending_reminder_on_cancelled_event
+    BEFORE INSERT OR UPDATE OF status, calendar_event_id ON calendar.event_reminders
+    FOR EACH ROW WHEN (NEW.status = 'Pending')
+    EXECUTE FUNCTION calendar.refuse_reminder_of_cancelled_event();
 
 CREATE CONSTRAINT TRIGGER no_pending_reminder_on_cancelled_event
     AFTER INSERT OR UPDATE OF status ON calendar.calendar_events
@@ -124,9 +125,13 @@ CREATE CONSTRAINT TRIGGER no_pending_reminder_on_cancelled_event
 
 
 def upgrade() -> None:
-    """Create the calendar's tables and guards."""
-    op.execute(TABLES)
-    op.execute(PENDING_REMINDERS)
+    """Create the calendar's tables and guards; an adopter has tables, and triggers, of his own."""
+    adopted = context.config.attributes["adopted_key"]
+    if not adopted:
+        op.execute(TABLES)
+    op.execute(GUARDS)
+    if not adopted:
+        op.execute(TRIGGERS)
 
 
 def downgrade() -> None:

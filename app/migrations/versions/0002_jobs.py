@@ -1,6 +1,6 @@
 """The outbox, the kept failures and runs of the jobs, and the schema's level."""
 
-from alembic import op
+from alembic import context, op
 
 revision = "0002"
 down_revision = "0001"
@@ -50,24 +50,6 @@ CREATE TABLE calendar.expiry_failures (
 );
 -- No second index: on an empty table a plan could settle on it, and keep it when the table grows.
 
--- C4: a failure is gone when its appointment leaves Pending, whoever moves it.
-CREATE FUNCTION calendar.forget_expiry_failure() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    DELETE FROM calendar.expiry_failures WHERE appointment_id = OLD.id;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER forget_expiry_failure_on_update
-    AFTER UPDATE OF status ON calendar.appointments
-    FOR EACH ROW WHEN (OLD.status = 'Pending' AND NEW.status <> 'Pending')
-    EXECUTE FUNCTION calendar.forget_expiry_failure();
-
-CREATE TRIGGER forget_expiry_failure_on_delete
-    AFTER DELETE ON calendar.appointments
-    FOR EACH ROW WHEN (OLD.status = 'Pending')
-    EXECUTE FUNCTION calendar.forget_expiry_failure();
-
 CREATE TABLE calendar.brake (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     pulled_at timestamptz NOT NULL DEFAULT now(),
@@ -93,23 +75,49 @@ CREATE INDEX ix_job_runs_succeeded ON calendar.job_runs (job, started_at DESC)
     WHERE outcome IN ('completed', 'cut_short');
 """
 
+FORGET = """
+-- C4: a failure is gone when its appointment leaves Pending, whoever moves it.
+CREATE FUNCTION calendar.forget_expiry_failure() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM calendar.expiry_failures WHERE appointment_id = OLD.{key};
+    RETURN NULL;
+END $$;
+"""
+TRIGGERS = """
+CREATE TRIGGER forget_expiry_failure_on_update
+    AFTER UPDATE OF status ON calendar.appointments
+    FOR EACH ROW WHEN (OLD.status = 'Pending' AND NEW.status <> 'Pending')
+    EXECUTE FUNCTION calendar.forget_expiry_failure();
+
+CREATE TRIGGER forget_expiry_failure_on_delete
+    AFTER DELETE ON calendar.appointments
+    FOR EACH ROW WHEN (OLD.status = 'Pending')
+    EXECUTE FUNCTION calendar.forget_expiry_failure();
+"""
+
 # A program works with every schema whose `oldest_program` is not above its own level.
 # Expanding migrations raise `level`; a contracting one raises `oldest_program` too.
 LEVEL = """
 CREATE TABLE calendar.schema_level (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     level integer NOT NULL,
-    oldest_program integer NOT NULL
+    oldest_program integer NOT NULL,
+    adopted boolean NOT NULL         -- the other four tables are somebody else's
 );
-INSERT INTO calendar.schema_level (level, oldest_program) VALUES (1, 1);
+INSERT INTO calendar.schema_level (level, oldest_program, adopted) VALUES (1, 1, {adopted});
 """
 
 
 def upgrade() -> None:
-    """Create the outbox and the jobs' own tables."""
+    """Create the outbox and the jobs' own tables; the triggers on an adopter's are adoption's."""
+    adopted_key = context.config.attributes["adopted_key"]
     op.execute(OUTBOX)
     op.execute(JOBS)
-    op.execute(LEVEL)
+    op.execute(FORGET.format(key=adopted_key or "id"))
+    if not adopted_key:
+        op.execute(TRIGGERS)
+    op.execute(LEVEL.format(adopted=bool(adopted_key)))
 
 
 def downgrade() -> None:
