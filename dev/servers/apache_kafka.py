@@ -1,28 +1,23 @@
-"""Real Apache Kafka 4 (KRaft, one node), out of its Maven jars: keeps its log over restarts.
-
-The jars stay in Maven's own repository, where Maven finds them again.
-"""
+"""Real Apache Kafka 4 (KRaft, one node), out of its Maven jars: keeps its log over restarts."""
 
 import base64
 import shutil
 import signal
-import subprocess
-import tempfile
 import uuid
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
+from dev.servers import maven
+from dev.servers.account import run_as
+from dev.servers.binaries import program
 from dev.servers.kafka import Kafka
 from dev.servers.port import LOOPBACK, free_port
-from dev.servers.process import ENVIRONMENT, ServerError, ServerProcess
+from dev.servers.process import ServerError, ServerProcess
 
 VERSION = "4.1.0"
 
 _JARS = (("org.apache.kafka", "kafka_2.13", VERSION), ("org.slf4j", "slf4j-simple", "1.7.36"))
-_RESOLVE = "org.apache.maven.plugins:maven-dependency-plugin:2.8:build-classpath"
-_RESOLVE_SECONDS = 300.0
 _JVM = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
@@ -56,8 +51,8 @@ class ApacheKafka(Kafka):
         super().__init__(directory, port=port, topics=topics)
         self.advertised = advertised
         self.settings = dict(settings or {})
-        self._java = _program("java")
-        self._class_path = _class_path(_program("mvn"))
+        self._java = program("java", "Apache Kafka")
+        self._class_path = maven.class_path("Apache Kafka", _JARS)
         self._cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._controller = 0
         self._furnished = False
@@ -107,9 +102,11 @@ class ApacheKafka(Kafka):
         tool = self._command(
             "kafka.tools.StorageTool", "format", f"--cluster-id={self._cluster}", "-c"
         )
-        if trouble := _run([*tool, str(properties)], ENVIRONMENT):
+        ran = run_as(None, [*tool, str(properties)])
+        if ran.returncode != 0:
             shutil.rmtree(self.data, ignore_errors=True)
-            raise ServerError(f"{self.name}: cannot format its storage: {trouble}")
+            said = f"{ran.stdout}{ran.stderr}".strip()[-1500:]
+            raise ServerError(f"{self.name}: cannot format its storage: {said}")
 
     def _command(self, *arguments: str) -> list[str]:
         return [self._java, *_JVM, "-cp", self._class_path, *arguments]
@@ -118,55 +115,3 @@ class ApacheKafka(Kafka):
         if not self._furnished:  # the log keeps them
             super()._furnish()
             self._furnished = True
-
-
-def _program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        raise ServerError(f"Apache Kafka needs {name}, which is not on the PATH")
-    return found
-
-
-@cache
-def _class_path(maven: str) -> str:
-    """Let Maven fetch the jars, unless it has them, and say where they are."""
-    with tempfile.TemporaryDirectory(prefix="apache-kafka-") as directory:
-        project, answer = Path(directory) / "pom.xml", Path(directory) / "class-path"
-        project.write_text(_project())
-        trouble = _run(
-            [maven, "-q", "-B", "-f", str(project), _RESOLVE, f"-Dmdep.outputFile={answer}"]
-        )
-        if trouble or not answer.exists():
-            raise ServerError(f"mvn cannot fetch Apache Kafka {VERSION}: {trouble}")
-        return answer.read_text().strip()
-
-
-def _run(argv: list[str], environment: Mapping[str, str] | None = None) -> str:
-    """Nothing when it succeeds, else the end of what it said; None is our own environment."""
-    try:
-        ran = subprocess.run(
-            argv,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=_RESOLVE_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return f"no end after {_RESOLVE_SECONDS:.0f} s"
-    return "" if ran.returncode == 0 else ran.stdout.strip()[-1500:] or f"status {ran.returncode}"
-
-
-def _project() -> str:
-    dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"
-        f"<version>{version}</version></dependency>"
-        for group, artifact, version in _JARS
-    )
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>local</groupId><artifactId>class-path</artifactId><version>1</version>"
-        f"<packaging>pom</packaging><dependencies>{dependencies}</dependencies></project>"
-    )

