@@ -31,6 +31,10 @@ _REFUSALS = {
     "is not permitted to log in": ("its role may not log in", "`ALTER ROLE … LOGIN`"),
     'role ".*" does not exist': ("its role does not exist", f"make the role with {role.FILE}"),
     'database ".*" does not exist': ("its database does not exist", "create it, then migrate"),
+    "unsupported startup parameter": (
+        "a pooler refuses what a session asks for",
+        f"let the pooler ignore options (ignore_startup_parameters) and run {role.FILE}",
+    ),
     "certificate|SSL": ("TLS fails", "see to sslmode and sslrootcert"),
 }
 """What libpq says, and what it means. Its own words may hold parts of a misspelt address."""

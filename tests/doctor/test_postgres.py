@@ -16,7 +16,7 @@ from dev.servers.port import free_port
 from dev.servers.proxy import Proxy
 from tests.doctor.conftest import MAX_CONNECTIONS
 from tests.doctor.patient import Patient
-from tests.neighbour import wait_until
+from tests.neighbour import Neighbour, wait_until
 
 # -- The way there
 
@@ -51,7 +51,7 @@ def test_a_host_that_never_answers_costs_seconds_even_if_the_url_wants_no_bound(
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv("DATABASE_URL", f"postgresql://u@{address}/x?connect_timeout=0")
-        unbounded, unanswered = examine("postgresql")
+        unbounded, unanswered = Neighbour(lambda: list(examine("postgresql"))).result()
     assert unbounded.found.startswith("connect_timeout=0")
     assert "its host does not answer" in unanswered.found
 
@@ -114,6 +114,14 @@ def test_what_libpq_says_in_other_words_is_told_without_them() -> None:
     complaint = postgres.refused(Wrapped("", {}, OperationalError("something about s3cret")))
     assert "s3cret" not in f"{complaint}"
     assert "cannot be reached" in complaint.found
+
+
+def test_a_pooler_that_refuses_the_options() -> None:
+    """In PgBouncer's words, which no wheel brings."""
+    said = "FATAL:  unsupported startup parameter: options"
+    complaint = postgres.refused(Wrapped("", {}, OperationalError(said)))
+    assert "a pooler refuses" in complaint.found
+    assert "ops/postgres/worker-role.sql" in complaint.remedy
 
 
 # -- The right server
