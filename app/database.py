@@ -2,6 +2,8 @@
 
 Nothing here knows the tables, only the name of the schema that they are in. Statements on the hot
 path are prepared once per connection, since planning a joined statement costs more than running it.
+Behind a pooler that gives every transaction another session, nothing is prepared, and the role has
+what a session would be set to.
 """
 
 import os
@@ -9,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,6 +22,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
+from app.settings import DatabaseSettings
 from app.socket_timeout import TimedConnection
 
 SCHEMA = "calendar"
@@ -28,7 +31,8 @@ _SPELLED = re.compile(
     r"""(?<![\w."-])calendar(?=\.['a-z_])|(?<=')calendar(?=')|(?<=SCHEMA )calendar\b"""
 )
 LOCK_TIMEOUT = "2s"
-STATEMENT_TIMEOUT = "10s"
+STATEMENT_SECONDS = 10
+STATEMENT_TIMEOUT = f"{STATEMENT_SECONDS}s"
 IDLE_IN_TRANSACTION_TIMEOUT = "20s"
 CLIENT_CHECK = "500ms"
 ANSWER_SECONDS = 5.0
@@ -47,7 +51,10 @@ SESSION = {
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
 }
-"""Set at connection time, so that no backend of ours outlives its limits, client killed or not."""
+"""Set at connection time, so that no backend of ours outlives its limits, client killed or not.
+
+`ops/postgres/worker-role.sql` sets the same on the role.
+"""
 
 TRANSPORT = {
     "connect_timeout": 5,  # seconds
@@ -63,15 +70,24 @@ _LIMIT_IN_FORCE = "SELECT extract(epoch FROM current_setting('statement_timeout'
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
-_engines: dict[tuple[str, int], Engine] = {}
+_PREPARES = "prepares"
+_engines: dict[tuple[str, int, bool], Engine] = {}
 
 
-def engine(url: URL, connections: int = 5) -> Engine:
+def configured(connections: int = 5) -> Engine:
+    """The engine for the database that the environment names; SettingsError if it is wrong."""
+    settings = DatabaseSettings.load()
+    return engine(settings.url, connections, session=settings.session)
+
+
+def engine(url: URL, connections: int = 5, *, session: bool = True) -> Engine:
     """This process's engine for `url`, holding at most `connections`; made on first use.
 
     `schema` in the URL's query, which only `DatabaseSettings` writes, is where the tables are.
+    `session` False: a connection is not one session but, behind a pooler, another in every
+    transaction. Nothing is then set on it or prepared in it.
     """
-    key = (url.render_as_string(hide_password=False), connections)
+    key = (url.render_as_string(hide_password=False), connections, session)
     if key not in _engines:
         schema = str(url.query.get("schema", SCHEMA))
         made = create_engine(
@@ -82,10 +98,10 @@ def engine(url: URL, connections: int = 5) -> Engine:
             pool_use_lifo=True,  # few connections stay warm, with their plans
             pool_pre_ping=True,  # a restarted server costs no cycle
             hide_parameters=True,  # D5: no parameter ever reaches a log
-            connect_args=connect_arguments(url),
-            execution_options={"schema": schema},
+            connect_args=connect_arguments(url, session=session),
+            execution_options={"schema": schema, _PREPARES: session},
         )
-        event.listen(made, "connect", _set_up)
+        event.listen(made, "connect", partial(_set_up, session))
         if schema != SCHEMA:
             event.listen(made, "before_cursor_execute", _translate, retval=True)
         _engines[key] = made
@@ -120,21 +136,24 @@ def _translate(
     return in_schema(statement, schema_of(connection)), parameters
 
 
-def connect_arguments(url: URL) -> dict[str, Any]:
+def connect_arguments(url: URL, *, session: bool = True) -> dict[str, Any]:
     """Ours first: what the operator wrote into the URL wins."""
-    ours = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
-    theirs = str(url.query.get("options", ""))
-    chosen = {"application_name": "calendar", **TRANSPORT, "options": f"{ours} {theirs}".strip()}
-    kept = {name: v for name, v in chosen.items() if name == "options" or name not in url.query}
+    chosen: dict[str, Any] = {"application_name": "calendar", **TRANSPORT}
+    kept = {name: value for name, value in chosen.items() if name not in url.query}
+    if session:
+        ours = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
+        kept["options"] = f"{ours} {url.query.get('options', '')}".strip()
     return {**kept, "connection_factory": TimedConnection}
 
 
-def _set_up(connection: TimedConnection, _record: object) -> None:
+def _set_up(session: bool, connection: TimedConnection, _record: object) -> None:  # noqa: FBT001 - bound by its place
     """Values as Python's types, on our connections only: the process may not be ours alone."""
     register_uuid(conn_or_curs=connection)  # type: ignore[no-untyped-call]
     extensions.register_type(_INSTANT, connection)
     extensions.register_type(_INSTANTS, connection)
     _follow(connection)
+    if connection.seconds is None and not session:  # the role has no limit: then the client has one
+        connection.seconds = STATEMENT_SECONDS + ANSWER_SECONDS
     connection.rollback()  # a transaction, and its now(), begin with its user's first statement
 
 
@@ -187,7 +206,10 @@ AND_COMMIT = "; COMMIT AND CHAIN"
 
 @dataclass(frozen=True)
 class Prepared:
-    """A statement with `:name` parameters, planned once per connection and run by its name."""
+    """A statement with `:name` parameters, planned once per connection and run by its name.
+
+    Where a connection is not a session it is sent, and planned, as a whole each time.
+    """
 
     name: str
     parameters: Mapping[str, str]
@@ -195,33 +217,51 @@ class Prepared:
     sql: str
 
     def prepare(self, connection: Connection) -> None:
-        """Plan it on this connection, unless it is already."""
+        """Plan it on this connection, unless it is already, or nothing may be prepared."""
         done: set[str] = connection.info.setdefault("prepared", set())
-        if self.name not in done:
-            connection.exec_driver_sql(self._declaration())
+        if self.name not in done and _prepares(connection):
+            connection.exec_driver_sql(self._declaration)
             done.add(self.name)
 
     def run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
         """Run it for its first row; `prepare` must have been called on this connection."""
-        return _send(connection, self._call, values).fetchone()
+        sent = self._call if _prepares(connection) else self._whole
+        return _send(connection, sent, values).fetchone()
 
     def run_and_commit(self, connection: Connection, values: Mapping[str, object]) -> None:
         """Run it and commit, in one round trip; when it fails, nothing is committed.
 
-        The next transaction has begun then: let nobody wait in it.
+        The next transaction has begun then: let nobody wait in it. Behind a pooler it would keep
+        its session from all others: there the commit takes a round trip of its own.
         """
-        _send(connection, f"{self._call}{AND_COMMIT}", values)
+        if _prepares(connection):
+            _send(connection, f"{self._call}{AND_COMMIT}", values)
+        else:
+            _send(connection, self._whole, values)
+            connection.commit()
 
     @cached_property
     def _call(self) -> str:
         arguments = ", ".join(f"%({name})s" for name in self.parameters)
         return f"EXECUTE {self.name} ({arguments})"
 
+    @cached_property
     def _declaration(self) -> str:
         places = {name: f"${number}" for number, name in enumerate(self.parameters, 1)}
-        body = re.sub(r"(?<!:):(\w+)", lambda match: places[match[1]], self.sql)
         types = ", ".join(self.parameters.values())
-        return f"PREPARE {self.name} ({types}) AS {body}"
+        return f"PREPARE {self.name} ({types}) AS {self._body(places)}"
+
+    @cached_property
+    def _whole(self) -> str:
+        typed = {name: f"CAST(%({name})s AS {kind})" for name, kind in self.parameters.items()}
+        return self._body(typed)
+
+    def _body(self, places: Mapping[str, str]) -> str:
+        return re.sub(r"(?<!:):(\w+)", lambda match: places[match[1]], self.sql)
+
+
+def _prepares(connection: Connection) -> bool:
+    return bool(connection.get_execution_options().get(_PREPARES, True))
 
 
 def _send(connection: Connection, sql: str, values: Mapping[str, object]) -> extensions.cursor:

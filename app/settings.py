@@ -122,6 +122,10 @@ class DatabaseSettings(SettingsGroup):
         default="calendar",
         description="The schema of the tables, or of the views that stand for them",
     )
+    database_pool_mode: Literal["session", "transaction"] = Field(
+        default="session",  # by its name, for those who make this group themselves
+        description="transaction: `DATABASE_URL` leads to a pooler in transaction mode (PgBouncer)",
+    )
 
     @property
     def url(self) -> URL:
@@ -131,6 +135,11 @@ class DatabaseSettings(SettingsGroup):
         """
         url = make_url(self.database_url).set(drivername="postgresql+psycopg2")
         return url.update_query_dict({"schema": self.database_schema})
+
+    @property
+    def session(self) -> bool:
+        """Whether a connection is one session from its beginning to its end."""
+        return self.database_pool_mode == "session"
 
 
 class BrokerSettings(SettingsGroup):

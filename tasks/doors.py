@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import database, facts
-from app.settings import AppointmentTimeoutSettings, DatabaseSettings, SettingsError
+from app.settings import AppointmentTimeoutSettings, SettingsError
 from app.store import runs
 from app.store.runs import Job, Outcome
 from app.telemetry import logs, traces
@@ -66,7 +66,7 @@ class Standing(Task):  # type: ignore[type-arg]
 def engine() -> Engine:
     """This process's engine: a connection for each lane of a cycle, one beside them, one spare."""
     lanes = AppointmentTimeoutSettings.load().appointment_timeout_connections
-    return database.engine(DatabaseSettings.load().url, lanes + 2)
+    return database.configured(lanes + 2)
 
 
 def telling(*more: facts.Tell) -> facts.Tell:

@@ -9,7 +9,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import database, kafka, schema
 from app.settings import (
     AppointmentTimeoutSettings,
-    DatabaseSettings,
     KafkaSettings,
     OutboxSettings,
     SettingsError,
@@ -84,18 +83,18 @@ def begin(**signal: Any) -> None:
 def _refusal() -> str | None:
     """What of the settings or the schema is wrong, as one sentence."""
     try:
-        database_url = DatabaseSettings.load().url
+        found = database.configured()
         for group in (AppointmentTimeoutSettings, OutboxSettings, TelemetrySettings):
             group.load()
         kafka.check(KafkaSettings.load())
-        with database.engine(database_url).connect() as connection:
+        with found.connect() as connection:
             schema.check(connection)
     except (SettingsError, schema.SchemaError) as error:
         return str(error)
     except SQLAlchemyError as error:  # it may come back: every tick will say so until it does
         log.warning("database not reached at start", detail=errors.sentence(error))
     else:
-        database.engine(database_url).dispose()
+        found.dispose()
     return None
 
 

@@ -2,7 +2,6 @@
 
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, make_url, text
@@ -16,10 +15,10 @@ from app.retention import RetentionOptions, sweep
 from app.store import privileges, status
 from dev.servers.kafka import Kafka
 from dev.servers.postgres import Postgres
+from tests import worker_role
 from tests.neighbour import holding
 from tests.world import World
 
-SQL = Path(__file__).parent.parent / "ops" / "postgres" / "worker-role.sql"
 ROLE = "calendar_worker"
 
 
@@ -32,21 +31,7 @@ def worker(postgres: Postgres, database_name: str) -> Iterator[Engine]:
     """The test's database as the worker's role sees it."""
     url = postgres.url(database_name)
     for _ in range(2):  # it can be run again
-        subprocess.run(
-            [
-                postgres.bin_dir / "psql",
-                url,
-                "-q",
-                "-v",
-                "ON_ERROR_STOP=1",
-                "-v",
-                f"role={ROLE}",
-                "-f",
-                SQL,
-            ],
-            check=True,
-            capture_output=True,
-        )
+        worker_role.make(postgres, database_name, ROLE)
     as_owner(postgres, url, f"ALTER ROLE {ROLE} LOGIN")
     address = make_url(url).set(drivername="postgresql+psycopg2", username=ROLE)
     made = database.engine(address, 8)

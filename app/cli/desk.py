@@ -15,7 +15,6 @@ from rich.table import Table
 from sqlalchemy import Connection, Engine
 
 from app import database, schema
-from app.settings import DatabaseSettings
 
 _PIPED_WIDTH = 150  # columns, where no terminal says how many it has
 
@@ -28,8 +27,8 @@ console = Console(
 
 
 def engine() -> Engine:
-    """The database that `DATABASE_URL` names."""
-    return database.engine(DatabaseSettings.load().url, connections=2)
+    """The database that the environment names."""
+    return database.configured(connections=2)
 
 
 @contextmanager

@@ -44,10 +44,15 @@ def verify(*, kafka: bool, as_json: bool) -> None:
 
 
 def _broker() -> "KafkaSettings":
-    """Where the topics are; a wrong option is told before anything is read."""
+    """Where the topics are; what is wrong is told before anything is read."""
     from app import kafka_options  # noqa: PLC0415
-    from app.settings import KafkaSettings  # noqa: PLC0415
+    from app.settings import DatabaseSettings, KafkaSettings  # noqa: PLC0415
 
+    if not DatabaseSettings.load().session:
+        sys.exit(
+            "The topics are compared in temporary tables, which a pooler in transaction mode does"
+            " not keep: let DATABASE_URL lead past it, and DATABASE_POOL_MODE be session."
+        )
     settings = KafkaSettings.load()
     kafka_options.configuration(settings)
     return settings

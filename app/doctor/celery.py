@@ -15,7 +15,7 @@ from app.settings import AppointmentTimeoutSettings, BrokerSettings
 
 SENT = ("calendar.appointment_timeout", "calendar.outbox_publisher", "calendar.retention")
 """What beat must send."""
-_STATEMENT_SECONDS = int(database.STATEMENT_TIMEOUT.removesuffix("s")) + database.ANSWER_SECONDS
+_STATEMENT_SECONDS = database.STATEMENT_SECONDS + database.ANSWER_SECONDS
 """A statement at its limit, on a server that never answers."""
 
 

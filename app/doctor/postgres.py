@@ -6,11 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import database, schema
-from app.doctor import adoption, objects, role, session, upkeep
+from app.doctor import adoption, objects, pooler, role, session, upkeep
 from app.doctor.complaint import Complaint, NotExamined
 from app.doctor.settings import of
 from app.settings import DatabaseSettings
@@ -20,7 +19,9 @@ from app.store.server import Server
 OLDEST = 140_000
 """PostgreSQL 14: the first with `client_connection_check_interval`."""
 _CONNECT_SECONDS = "5"
-_NO_ROOM = "too many (connections|clients)|connection slots are reserved"
+_NO_ROOM = (
+    "too many (connections|clients)|connection slots are reserved|no more connections allowed"
+)
 _REFUSALS = {
     "Connection refused": ("nobody listens at its host and port", "start PostgreSQL"),
     "could not translate host name": ("its host is unknown here", "see to the name service"),
@@ -32,8 +33,8 @@ _REFUSALS = {
     'role ".*" does not exist': ("its role does not exist", f"make the role with {role.FILE}"),
     'database ".*" does not exist': ("its database does not exist", "create it, then migrate"),
     "unsupported startup parameter": (
-        "a pooler refuses what a session asks for",
-        f"let the pooler ignore options (ignore_startup_parameters) and run {role.FILE}",
+        "a pooler refuses what a session is to be set to",
+        f"set {pooler.VARIABLE}=transaction and make the role with {role.FILE}",
     ),
     "certificate|SSL": ("TLS fails", "see to sslmode and sslrootcert"),
 }
@@ -46,31 +47,40 @@ class _Part:
 
     what: str
     look: Callable[[Connection], Iterable[Complaint]]
+    limit: str | None = server.LIMIT
     as_written: bool = False
     """The schema's name is its own already."""
+
+    def complaints(self, connection: Connection) -> Iterator[Complaint]:
+        """What is seen, about the schema by its own name."""
+        with server.look(connection, self.limit):
+            found = self.look(connection)
+            name = database.schema_of(connection)
+            yield from found if self.as_written else (_spelled(one, name) for one in found)
 
 
 def complaints() -> Iterator[Complaint]:
     """What is wrong with PostgreSQL, or with the way there."""
-    url = of(DatabaseSettings).url
-    yield from session.transport(url)
+    settings = of(DatabaseSettings)
+    yield from session.transport(settings.url)
     parts = [
         _Part("The server", lambda connection: judged(server.server(connection))),
-        _Part("The session", lambda connection: session.complaints(connection, url)),
+        _Part("The session", lambda found: session.complaints(found, settings), limit=None),
         _Part("The schema", objects.complaints),
         _Part("The adopted schema", adoption.complaints, as_written=True),
         _Part("The role", role.complaints),
         *(_Part("The server", look) for look in upkeep.LOOKS),
     ]
-    with _engine(url) as engine:
+    with _engine(settings) as engine:
         try:
             connection = engine.connect()
         except SQLAlchemyError as error:
             yield refused(error)
             return
         with connection:
+            yield from _examined("The pooler", pooler.complaints(engine, connection, settings))
             for part in parts:
-                yield from _examined(connection, part)
+                yield from _examined(part.what, part.complaints(connection))
                 if connection.invalidated:
                     return
 
@@ -78,7 +88,7 @@ def complaints() -> Iterator[Complaint]:
 @contextmanager
 def looking() -> Iterator[Connection]:
     """A transaction for reading the work's state; NotExamined when there is none to read."""
-    with _engine(of(DatabaseSettings).url) as engine:
+    with _engine(of(DatabaseSettings)) as engine:
         try:
             with engine.connect() as connection, server.look(connection):
                 schema.check(connection)
@@ -90,28 +100,26 @@ def looking() -> Iterator[Connection]:
 
 
 @contextmanager
-def _engine(url: URL) -> Iterator[Engine]:
+def _engine(settings: DatabaseSettings) -> Iterator[Engine]:
     """Connections of ours are bounded, whatever the URL says."""
-    made = database.engine(url.update_query_dict({"connect_timeout": _CONNECT_SECONDS}), 1)
+    url = settings.url.update_query_dict({"connect_timeout": _CONNECT_SECONDS})
+    made = database.engine(url, 2, session=settings.session)
     try:
         yield made
     finally:
         made.dispose()
 
 
-def _examined(connection: Connection, part: _Part) -> list[Complaint]:
+def _examined(what: str, complaints: Iterator[Complaint]) -> list[Complaint]:
     try:
-        with server.look(connection):
-            found = list(part.look(connection))
+        return list(complaints)
     except SQLAlchemyError as error:
         return [
             Complaint(
-                f"{part.what} could not be examined: {errors.sentence(error)}",
+                f"{what} could not be examined: {errors.sentence(error)}",
                 "Mend what else is told, and ask again.",
             )
         ]
-    schema_name = database.schema_of(connection)
-    return found if part.as_written else [_spelled(one, schema_name) for one in found]
 
 
 def _spelled(one: Complaint, schema_name: str) -> Complaint:
@@ -142,7 +150,8 @@ def refused(error: SQLAlchemyError) -> Complaint:
         return Complaint(
             "PostgreSQL has no connection left for this role.",
             "Raise the limit of the server (max_connections), the database or the role"
-            " (CONNECTION LIMIT), or end sessions that nobody needs.",
+            " (CONNECTION LIMIT), or of a pooler (max_client_conn), or end sessions that nobody"
+            " needs.",
         )
     for words, (found, remedy) in _REFUSALS.items():
         if re.search(words, said):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Connection
 
 from app.doctor.complaint import Complaint
-from app.settings import AppointmentTimeoutSettings
+from app.settings import AppointmentTimeoutSettings, DatabaseSettings
 from app.store import privileges, server
 from app.store.server import Holder
 
@@ -94,11 +94,11 @@ def _held(holder: Holder) -> Complaint:
 
 
 def room(connection: Connection) -> Iterator[Complaint]:
-    """Whether a worker node gets its connections."""
+    """Whether a worker node gets its connections; from a pooler it gets the pooler's."""
     found = server.connections(connection)
     lanes = AppointmentTimeoutSettings.load_or_default().appointment_timeout_connections
     wanted = _CHILDREN * (lanes + _BESIDE) + 1
-    if found.room < wanted:
+    if found.room < wanted and DatabaseSettings.load_or_default().session:
         whose = {"max_connections": "the server", "database": "the database", "role": "the role"}
         yield Complaint(
             f"A worker node may use {wanted} connections, and {whose[found.limited_by]} allows"

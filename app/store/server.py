@@ -4,12 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from sqlalchemy import Connection, text
 
 from app import database
+from app.socket_timeout import TimedConnection
 from app.store.catalogue import TABLES
 
+_LOOKS = 5
 LIMIT = "5s"
 """For a look's statements: catalogs answer in milliseconds, or something holds them."""
 
@@ -26,11 +29,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting's value in force since the session began, in its own unit; `asked` by us."""
+    """A setting's value in force, in its own unit."""
 
     name: str
     in_force: str
-    asked: str
     unit: str
 
 
@@ -56,11 +58,15 @@ class Holder:
 
 
 @contextmanager
-def look(connection: Connection) -> Iterator[Connection]:
-    """A transaction that PostgreSQL itself keeps from writing, with bounded statements."""
+def look(connection: Connection, limit: str | None = LIMIT) -> Iterator[Connection]:
+    """A transaction that PostgreSQL itself keeps from writing, with bounded statements.
+
+    `limit` None leaves the bound that is looked at.
+    """
     with connection.begin():
         connection.execute(text("SET TRANSACTION READ ONLY"))
-        database.allow(connection, LIMIT)
+        if limit is not None:
+            database.allow(connection, limit)
         yield connection
 
 
@@ -76,25 +82,49 @@ def server(connection: Connection) -> Server:
     )
 
 
-def settings(connection: Connection, asked: Mapping[str, str]) -> dict[str, Setting]:
-    """What is in force of `asked`, and what the server makes of what was asked for."""
+def understood(connection: Connection, asked: Mapping[str, str]) -> list[Setting]:
+    """What the server makes of these values: set for this transaction, in the settings' units."""
     for name, value in asked.items():
         connection.execute(
             text("SELECT set_config(:name, :value, true)"), {"name": name, "value": value}
         )
-    return {one.name: one for one in in_force(connection, list(asked))}
+    return in_force(connection, list(asked))
 
 
 def in_force(connection: Connection, names: Sequence[str]) -> list[Setting]:
-    """These settings as they were when the session began; unknown ones are left out."""
+    """These settings as they are now; unknown ones are left out."""
     rows = connection.execute(
         text(
-            """SELECT name, reset_val, setting, coalesce(unit, '') FROM pg_settings
+            """SELECT name, setting, coalesce(unit, '') FROM pg_settings
             WHERE name = ANY(:names) ORDER BY name"""
         ),
         {"names": list(names)},
     )
     return [Setting(*row) for row in rows]
+
+
+def pooled(connection: Connection) -> bool:
+    """Whether a pooler stands between: the session is another than was told at its beginning."""
+    told = cast("TimedConnection", connection.connection.dbapi_connection).info.backend_pid
+    return told != _backend(connection)
+
+
+def sessions_change(first: Connection, second: Connection) -> bool:
+    """Whether the transactions of two open connections change their session, or share one.
+
+    Only a pooler in transaction mode lets them. An idle one hands out the session it got back last,
+    one that takes turns another to the next transaction, a busy one any.
+    """
+    first_had, second_had = set(), set()
+    for _ in range(_LOOKS):
+        first_had |= {_backend(first), _backend(first)}
+        second_had.add(_backend(second))
+    return len(first_had) > 1 or first_had == second_had
+
+
+def _backend(connection: Connection) -> int:
+    with connection.begin():
+        return int(connection.execute(text("SELECT pg_backend_pid()")).scalar_one())
 
 
 def tables(connection: Connection, oddity: str) -> list[str]:

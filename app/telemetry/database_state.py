@@ -14,7 +14,6 @@ from prometheus_client.registry import Collector
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import database
-from app.settings import DatabaseSettings
 from app.store import status
 
 FRESH_SECONDS = 1.0
@@ -80,7 +79,7 @@ class DatabaseState(Collector):
     """Reads on each scrape; with the database away it says so, and shows nothing stale."""
 
     def __init__(self) -> None:
-        self._engine = database.engine(DatabaseSettings.load().url, connections=1)
+        self._engine = database.configured(connections=1)
         self._lock = Lock()
         self._read_at = float("-inf")
         self._values: dict[str, float] | None = None

@@ -23,9 +23,14 @@ def find_binary(package: str, pattern: str, wheel: str) -> Path:
     )
 
 
+def on_path(name: str) -> str | None:
+    """Return where the program `name` is: on the PATH, or where it leaves an ordinary user out."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin")
+
+
 def program(name: str, what: str) -> str:
     """Return where the program `name` is; ServerError says that `what` needs it when it is not."""
-    found = shutil.which(name)
+    found = on_path(name)
     if found is None:
         raise ServerError(f"{what} needs {name}, which is not on the PATH")
     return found

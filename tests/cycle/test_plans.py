@@ -1,11 +1,14 @@
 """Plans that odd data could spoil: many failures, dead entries, writes (D3); see tests/scale."""
 
 from collections.abc import Iterator
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, cast
+from uuid import UUID
 
 import pytest
 from sqlalchemy import Connection, Engine, text
 
+from app.socket_timeout import TimedConnection
 from app.store import claims, endings, failures, status
 from tests.world import World
 
@@ -70,6 +73,20 @@ def buffers(plan: dict[str, Any]) -> int:
 
 
 NEXT = "EXECUTE claim_next (now(), '-infinity', '00000000-0000-0000-0000-000000000000')"
+
+
+def test_d3_a_claim_that_may_not_be_prepared_goes_by_the_partial_index_too(filled: Engine) -> None:
+    """Behind a pooler: planned anew each time, its values known."""
+    with filled.connect() as connection:
+        cursor = cast("TimedConnection", connection.connection.dbapi_connection).cursor()
+        for as_of, bound in ((datetime.now(UTC), BUFFERS), (datetime(2001, 1, 1, tzinfo=UTC), 10)):
+            values = {"as_of": as_of, "after_at": "-infinity", "after_id": UUID(int=0)}
+            plan = plan_of(connection, cursor.mogrify(claims.CLAIM_NEXT._whole, values).decode())
+            kinds = {node["Node Type"] for node in nodes(plan)}
+            used = {node.get("Index Name") for node in nodes(plan)}
+            assert "ix_appointments_pending_expires_at" in used
+            assert not kinds & {"Sort", "Seq Scan", "Bitmap Heap Scan", "Hash Join"}
+            assert buffers(plan) <= bound, plan
 
 
 def test_s3_the_look_at_earlier_failures_stays_a_probe_when_they_become_many(

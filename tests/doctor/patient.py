@@ -1,18 +1,16 @@
 """A PostgreSQL in perfect health, in which a test plants what the doctor is to find and mend."""
 
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from app.doctor import examine
 from app.doctor.complaint import Complaint
 from dev.servers.database import autocommit
 from dev.servers.postgres import Postgres
+from tests import worker_role
 
-WORKER_ROLE = Path(__file__).parents[2] / "ops" / "postgres" / "worker-role.sql"
 _DEFINITIONS = """
     SELECT pg_get_constraintdef(oid), conname, conrelid::regclass::text, convalidated
     FROM pg_constraint
@@ -53,9 +51,7 @@ class Patient:
 
     def make_role(self) -> None:
         """As the shipped file makes it, with the grant that the doctor only advises."""
-        psql = [str(self.server.bin_dir / "psql"), self.server.url(self.name), "-q"]
-        variables = ["-v", "ON_ERROR_STOP=1", "-v", f"role={self.role}"]
-        subprocess.run([*psql, *variables, "-f", str(WORKER_ROLE)], check=True)
+        worker_role.make(self.server, self.name, self.role)
         self.sql(f"ALTER ROLE {self.role} LOGIN", f"GRANT pg_read_all_stats TO {self.role}")
 
     def sql(self, *statements: str) -> list[tuple[Any, ...]]:
