@@ -9,7 +9,6 @@ from uuid import UUID
 import typer
 
 app = typer.Typer(
-    help="Look after the running product: appointment expiry and its outbox.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -25,6 +24,24 @@ Chosen = Annotated[
 ]
 Topic = Annotated[str | None, typer.Option(help="Those of this topic.")]
 All = Annotated[bool, typer.Option("--all", help="All that are set aside.")]
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("appointment-timeout"))
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="Say which it is."),
+    ] = False,
+) -> None:
+    """Look after the running product: appointment expiry and its outbox."""
 
 
 @app.command()
