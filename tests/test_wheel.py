@@ -16,6 +16,7 @@ import pytest
 
 from dev.servers.kafka import Kafka
 from dev.servers.postgres import Postgres
+from dev.servers.postgres_release import RELEASES
 from dev.servers.process import ServerProcess
 from dev.servers.valkey import Valkey
 from tests.conftest import engine_for
@@ -132,6 +133,13 @@ def test_each_entry_works_from_an_empty_folder_with_runtime_dependencies_only(
 
 def test_the_version_stands_in_one_place(installed: Installed) -> None:
     assert installed.run("python -m app --version").strip() == PROJECT["version"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/upgrading.md"])
+def test_the_supported_versions_are_those_that_are_tested(page: str) -> None:
+    text = " ".join((ROOT / page).read_text().split())
+    assert f"Python {SUPPORTED[0]} to {SUPPORTED[-1]}" in text
+    assert f"PostgreSQL {min(RELEASES)} to {max(RELEASES)}" in text
 
 
 @pytest.fixture
