@@ -3,18 +3,20 @@
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 import trustme
+from redis import Redis
 from sqlalchemy import make_url, text
 
 from app import database
+from app.doctor import examine
 from dev.servers.port import free_port
 from dev.servers.postgres import Postgres
 from dev.servers.valkey import Valkey
+from tests.certificates import Certificates, issue
 from tests.neighbour import wait_until
 from tests.system.celery_process import app, tick
 from tests.system.conftest import Start
@@ -27,25 +29,10 @@ DATABASE_SECRET = "d4tabase-s3cret"  # noqa: S105
 SECRETS = (REDIS_SECRET, DATABASE_SECRET)
 
 
-@dataclass(frozen=True)
-class Certificates:
-    """Of a private authority, for 127.0.0.1."""
-
-    authority: Path
-    chain: Path
-    key: Path
-
-
 @pytest.fixture
 def certificates(tmp_path: Path) -> Certificates:
     """Fresh ones for the test."""
-    authority = trustme.CA()
-    issued = authority.issue_cert("127.0.0.1")
-    made = Certificates(tmp_path / "ca.pem", tmp_path / "server.pem", tmp_path / "server.key")
-    authority.cert_pem.write_to_path(made.authority)
-    issued.cert_chain_pems[0].write_to_path(made.chain)
-    issued.private_key_pem.write_to_path(made.key)
-    return made
+    return issue(tmp_path)
 
 
 @pytest.fixture
@@ -69,11 +56,15 @@ def secured_database(
 
 @pytest.fixture
 def secured_broker(certificates: Certificates, tmp_path: Path) -> Iterator[str]:
-    """A broker by TLS with a verified certificate and a password."""
-    with Valkey(tmp_path / "valkey", password=REDIS_SECRET) as server:
+    """A broker by TLS with a verified certificate, for a user without an administrator's rights."""
+    with Valkey(tmp_path / "valkey") as server:
+        with Redis.from_url(server.url) as client:
+            rights = ["~*", "&*", "+@all", "-@admin", "-@dangerous", "+info"]
+            client.execute_command("ACL", "SETUSER", "worker", "on", f">{REDIS_SECRET}", *rights)
+            client.execute_command("ACL", "SETUSER", "default", "off")
         front = TlsFront(certificates.chain, certificates.key, server.port)
         yield (
-            f"rediss://:{REDIS_SECRET}@127.0.0.1:{front.port}/0"
+            f"rediss://worker:{REDIS_SECRET}@127.0.0.1:{front.port}/0"
             f"?ssl_cert_reqs=required&ssl_ca_certs={quote(str(certificates.authority), safe='')}"
         )
         front.close()
@@ -85,6 +76,13 @@ def test_the_database_url_carries_tls_beside_our_own_limits(secured_database: st
         assert connection.connection.dbapi_connection.info.ssl_in_use  # type: ignore[union-attr]
         assert connection.execute(text("SHOW lock_timeout")).scalar() == database.LOCK_TIMEOUT
     engine.dispose()
+
+
+def test_the_doctor_examines_a_broker_by_tls(
+    secured_broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CELERY_BROKER_URL", secured_broker)
+    assert list(examine("redis")) == []
 
 
 def test_a_certificate_of_another_authority_is_refused(
