@@ -132,6 +132,16 @@ def test_limits_of_another_length_are_the_roles_own_choice(
     assert patient.found() == []
 
 
+def test_the_workers_get_the_poolers_connections_not_the_roles(
+    patient: Patient, behind: Behind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patient.sql(f"ALTER ROLE {patient.role} CONNECTION LIMIT 5")
+    [complaint] = patient.found()
+    assert complaint.found.endswith("the role allows 5.")
+    behind(default_pool_size="5")
+    assert patient.found() == []
+
+
 def test_a_pooler_that_takes_nobody_any_more(patient: Patient, behind: Behind) -> None:
     behind().console("SET max_client_conn = '0'")
     [complaint] = patient.found()

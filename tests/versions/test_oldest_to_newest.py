@@ -19,6 +19,7 @@ from app.store.runs import Outcome
 from dev.servers.kafka import Kafka
 from dev.servers.postgres import Postgres
 from dev.servers.postgres_release import RELEASES
+from dev.servers.process import ServerError
 from tests.audit.lawful import LawfulWorld
 from tests.conftest import engine_for
 from tests.doctor.patient import Patient
@@ -45,6 +46,11 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Postgres]
     yield made
     made.close()
     shutil.rmtree(home)
+
+
+def test_a_version_that_is_not_supported_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match=r"^no PostgreSQL 13 can be had: one of 14, 15, 16, "):
+        Postgres(tmp_path, version="13")
 
 
 @pytest.fixture
