@@ -5,15 +5,15 @@ from sqlalchemy import Engine, make_url, text
 from app import database, migrations
 from app.dry_run import prospects
 from app.kafka import Sender
-from app.publish import DrainOptions, drain
-from app.report import CycleReport
+from app.publish import drain
+from app.report import CycleReport, DrainOptions
 from app.retention import RetentionOptions, sweep
 from app.store import status
 from app.store.runs import Outcome
 from dev.servers.kafka import Kafka
 from dev.servers.pgbouncer import Pgbouncer
 from dev.servers.postgres import Postgres
-from tests.gate import gate
+from tests.gate import gate, statements
 from tests.neighbour import Neighbour
 from tests.pooler.conftest import ROLE, SESSIONS
 from tests.world import World
@@ -29,7 +29,9 @@ def test_every_verb_works_with_fewer_sessions_than_connections(
     healthy = [world.appointment() for _ in range(12)]
     foreseen = list(prospects(pooled, 200))
     assert sum(one.ending is not None for one in foreseen) == len(healthy)
-    report = as_worker.run(connections=LANES)
+    with statements(pooled) as sent:
+        report = as_worker.run(connections=LANES)
+    assert not [one for one in sent.texts() if "EXECUTE" in one or "AND CHAIN" in one]
     assert (report.outcome, report.detail) == (Outcome.COMPLETED, None)
     assert (report.expired, report.failed) == (len(healthy), 1)
     assert list(world.failures()) == [poison.appointment]

@@ -9,8 +9,10 @@ from sqlalchemy import Engine
 
 from app.doctor import examine
 from app.domain.outbox import TOPICS
-from app.kafka import Sender, configuration
-from app.publish import DrainOptions, drain
+from app.kafka import Sender
+from app.kafka_options import configuration
+from app.publish import drain
+from app.report import DrainOptions
 from app.settings import KafkaSettings
 from app.store.runs import Outcome
 from dev.servers.apache_kafka import ApacheKafka

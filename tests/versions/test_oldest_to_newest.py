@@ -12,7 +12,8 @@ from sqlalchemy import Engine, make_url
 
 from app import database, migrations
 from app.kafka import Sender
-from app.publish import DrainOptions, drain
+from app.publish import drain
+from app.report import DrainOptions
 from app.retention import RetentionOptions, sweep
 from app.store import claims, status
 from app.store.runs import Outcome
