@@ -20,14 +20,13 @@ def source_in(place: Path) -> Path:
     return source
 
 
-def install_in(place: Path) -> Path:
+def install_in(place: Path, python: str = sys.executable) -> Path:
     """An environment of its own with the runtime dependencies only; where its programs are."""
     uv = [str(Path(sys.executable).parent / "uv"), "--quiet"]
-    subprocess.run([*uv, "venv", "--python", sys.executable, str(place / "venv")], check=True)
+    subprocess.run([*uv, "venv", "--python", python, str(place / "venv")], check=True)
     install = [*uv, "pip", "install", "--python", str(place / "venv" / "bin" / "python")]
     locked = str(ROOT / "requirements" / "runtime.lock")
     subprocess.run([*install, "--require-hashes", "-r", locked], check=True)
-    subprocess.run([*install, "--no-deps", "setuptools"], check=True)
     subprocess.run([*install, "--no-deps", str(source_in(place))], check=True)
     return place / "venv" / "bin"
 
