@@ -1,6 +1,6 @@
 """Every supported PostgreSQL, from end to end; the whole suite runs on the newest.
 
-`POSTGRES_VERSION=14 make test` runs all of it on another one.
+`make test POSTGRES_VERSION=14` runs all of it on another one.
 """
 
 import shutil
