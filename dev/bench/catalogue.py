@@ -8,11 +8,13 @@ from dev.bench import (
     lateness,
     month,
     outage,
+    pooler,
     publishers,
     starts,
     ticks,
 )
 from dev.bench.figure import STATED, Figure, Reach, at_least, at_most
+from dev.servers.binaries import on_path
 
 _ALL = (
     Figure(
@@ -150,4 +152,15 @@ _ALL = (
     ),
     Figure("ready", "seconds until a worker is ready", Reach(unit=" s"), starts.worker_ready),
 )
-FIGURES = {figure.name: figure for figure in _ALL}
+_WHERE_INSTALLED = {  # no wheel brings the program
+    "pgbouncer": Figure(
+        "pooler",
+        "a cycle by PgBouncer in transaction mode, where nothing is prepared ÷ directly, prepared",
+        STATED,
+        pooler.in_transaction_mode,
+    ),
+}
+FIGURES = {
+    figure.name: figure
+    for figure in (*_ALL, *(one for name, one in _WHERE_INSTALLED.items() if on_path(name)))
+}

@@ -14,14 +14,12 @@ from dev.bench.stage import Database, Stage
 LOOP, CYCLE, OBSERVED, BY_HAND = "in-database loop", "cycle", "cycle, observed", "by hand"
 
 
-def _rate(worker: WorkerProcess, items: int) -> Callable[[], float]:
-    def measure() -> float:
-        done = worker.do("cycle", items=items)
-        if done["ExpiredCount"] != items:
-            raise StructureError(f"a cycle of {items} expired {done['ExpiredCount']}")
-        return items / float(done["seconds"])
-
-    return measure
+def rate(worker: WorkerProcess, items: int, lanes: int = 4) -> float:
+    """Items a second of one cycle, which has to expire them all."""
+    done = worker.do("cycle", items=items, lanes=lanes)
+    if done["ExpiredCount"] != items:
+        raise StructureError(f"a cycle of {items} expired {done['ExpiredCount']}")
+    return items / float(done["seconds"])
 
 
 def _compare(
@@ -67,7 +65,7 @@ def _side(
     )
     if name == BY_HAND:
         return lambda: float(worker.do("by_hand", items=items)["rate"])
-    return _rate(worker, items)
+    return partial(rate, worker, items)
 
 
 def against_the_loop(stage: Stage) -> Measured:

@@ -1,7 +1,7 @@
 """The servers of a bench, started when first needed, and a database for each figure."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -131,15 +131,16 @@ class Stage:
         kafka: bool = False,
         observed: bool = False,
         collector: str | None = None,
+        more: Mapping[str, str] | None = None,
     ) -> WorkerProcess:
         """A process of the product; observed: with logs and metrics, as in a worker of Celery.
 
-        With traces too, where there is a collector.
+        With traces too, where there is a collector; `more` is of its environment.
         """
-        more = {"METRICS_PORT": "1", "TMPDIR": str(self.directory)} if observed else {}
+        chosen = {"METRICS_PORT": "1", "TMPDIR": str(self.directory)} if observed else {}
         if collector:
-            more["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector
-        environment = self.environment(made, kafka=kafka, **more)
+            chosen["OTEL_EXPORTER_OTLP_ENDPOINT"] = collector
+        environment = {**self.environment(made, kafka=kafka, **chosen), **(more or {})}
         return WorkerProcess(environment, self.directory / "worker.log", observed=observed)
 
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 from app import database, facts, kafka, publish
 from app.expire import run_cycle
 from app.report import CycleOptions, DrainOptions
-from app.settings import DatabaseSettings, KafkaSettings, TracingSettings
+from app.settings import KafkaSettings, TracingSettings
 from app.telemetry import logs, otlp, traces
 from dev.bench import by_hand, limits
 
@@ -29,7 +29,7 @@ class Worker:
     """What it can do; each method is a command."""
 
     def __init__(self, *, observed: bool) -> None:
-        self.engine = database.engine(DatabaseSettings.load().url, _MOST_LANES + 2)
+        self.engine = database.configured(_MOST_LANES + 2)
         self.telling: Callable[[], facts.Tell] = lambda: facts.nobody
         if observed:  # as in a worker of Celery
             from tasks.doors import telling  # noqa: PLC0415 - brings Celery
