@@ -43,27 +43,22 @@ class Agenda:
         return not self._never_failed_left
 
     @contextmanager
-    def turn(self, before_waiting: Callable[[], object]) -> "Iterator[Turn | None]":
+    def turn(self) -> "Iterator[Turn | None]":
         """One turn, given back at the end; None when the cycle is over.
 
         The bound counts what expires, not what is tried: while its rest is in other hands, wait
         whether they use it.
         """
-        turn = self._take(before_waiting)
+        turn = self._take()
         try:
             yield turn
         finally:
             if turn is not None:
                 self._give_back(turn)
 
-    def _decided(self) -> bool:
-        return self._permits > 0 or self._in_hand == 0
-
-    def _take(self, before_waiting: Callable[[], object]) -> "Turn | None":
+    def _take(self) -> "Turn | None":
         with self._changed:
-            if not self._decided():
-                before_waiting()
-                self._changed.wait_for(self._decided)
+            self._changed.wait_for(lambda: self._permits > 0 or self._in_hand == 0)
             if self._over() or self._permits == 0:
                 return None
             retry = None

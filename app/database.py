@@ -201,8 +201,6 @@ os.register_at_fork(after_in_child=_forget_after_fork)
 
 Row = tuple[Any, ...]
 
-AND_COMMIT = "; COMMIT AND CHAIN"
-
 
 @dataclass(frozen=True)
 class Prepared:
@@ -227,18 +225,6 @@ class Prepared:
         """Run it for its first row; `prepare` must have been called on this connection."""
         sent = self._call if _prepares(connection) else self._whole
         return _send(connection, sent, values).fetchone()
-
-    def run_and_commit(self, connection: Connection, values: Mapping[str, object]) -> None:
-        """Run it and commit, in one round trip; when it fails, nothing is committed.
-
-        The next transaction has begun then: let nobody wait in it. Behind a pooler it would keep
-        its session from all others: there the commit takes a round trip of its own.
-        """
-        if _prepares(connection):
-            _send(connection, f"{self._call}{AND_COMMIT}", values)
-        else:
-            _send(connection, self._whole, values)
-            connection.commit()
 
     @cached_property
     def _call(self) -> str:

@@ -111,7 +111,7 @@ class Lanes:
 
     def take_turn(self, connection: Connection) -> bool:
         """Attempt one appointment; false when the cycle is over."""
-        with self.agenda.turn(before_waiting=connection.rollback) as turn:
+        with self.agenda.turn() as turn:
             if turn is not None:
                 self.attempt(connection, turn)
             return turn is not None
@@ -133,7 +133,8 @@ class Lanes:
         appointment_id = claim.booking.appointment.id
         try:
             ending = claim.booking.expire(self.as_of, self.report.run_id, traceparent)
-            endings.save_and_commit(connection, ending)
+            endings.save_ending(connection, ending)
+            connection.commit()
         except endings.VersionConflictError as conflict:
             self.lose(connection, appointment_id, errors.failure(conflict))
         except Refusal as refusal:

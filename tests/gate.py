@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event
-
-from app.database import AND_COMMIT
+from sqlalchemy import Engine, event
 
 PATIENCE = 30.0  # seconds until a test that waits for what never comes fails
 
@@ -97,22 +95,3 @@ def statements(engine: Engine) -> Iterator[Sent]:
     finally:
         for name, hook in hooks:
             event.remove(engine, name, hook)
-
-
-def in_two_steps(engine: Engine) -> None:
-    """A write and its commit, which travel together, one after the other, as PostgreSQL does them.
-
-    Whoever listens to this engine from now on can stand between the two.
-    """
-    event.listen(engine, "before_cursor_execute", _part, retval=True)
-
-
-def _part(
-    connection: Connection, _cursor: object, statement: str, values: Any, *_more: object
-) -> tuple[str, Any]:
-    write, joined, _nothing = statement.partition(AND_COMMIT)
-    if not joined:
-        return statement, values
-    connection.exec_driver_sql(write, values)
-    connection.dispatch.commit(connection)
-    return AND_COMMIT.strip("; "), {}

@@ -21,13 +21,9 @@ def agenda(
     )
 
 
-def no_wait() -> None:
-    """Nothing to end before a wait."""
-
-
 def take(shared: Agenda, *, expired: bool) -> UUID | str | None:
     """One turn, used or not: the failed id, 'next', or None when the cycle is over."""
-    with shared.turn(before_waiting=no_wait) as turn:
+    with shared.turn() as turn:
         if turn is None:
             return None
         turn.expired = expired
@@ -71,11 +67,10 @@ def test_s3_while_the_rest_of_the_bound_is_in_other_hands_a_lane_waits_for_it() 
     got: list[UUID | str | None] = []
 
     def lane() -> None:
-        with shared.turn(before_waiting=waiting.set) as turn:
-            assert turn is not None
-            got.append(turn.retry or "next")
+        waiting.set()
+        got.append(take(shared, expired=True))
 
-    with shared.turn(before_waiting=no_wait) as first:
+    with shared.turn() as first:
         assert first is not None
         other = threading.Thread(target=lane)
         other.start()

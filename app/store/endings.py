@@ -1,12 +1,9 @@
 """Writing what the law decided about a booking: the whole cascade as one statement."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from uuid import UUID
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DataError
 
 from app.database import Prepared
 from app.domain.booking import Ending
@@ -20,13 +17,12 @@ class VersionConflictError(Exception):
         super().__init__(f"appointment {appointment_id} or a part of it was changed meanwhile")
 
 
-CONFLICT = "changed meanwhile"
+ROWS = 3
+"""Appointment, slot and event: each must still have the version that was read."""
 
 # The whole cascade as one statement, for expiry, decline and cancel alike. All pending reminders
 # of the event, not the list that was read: one committed just before the event was locked is theirs
-# too, and none can appear while the event is held. Appointment, slot and event must each still have
-# the version that was read; else the statement fails, since a commit may follow it unasked: the
-# words are no number, and PostgreSQL says which. Statuses are of unknown type, so that they take
+# too, and none can appear while the event is held. Statuses are of unknown type, so that they take
 # their column's: an adopter's may be an enum, as his versions may be bigint.
 SAVE_ENDING = Prepared(
     "save_ending",
@@ -81,34 +77,16 @@ WITH appointment AS (
     VALUES (:message_id_1, :topic_1, :key_1, :payload_1, :headers_1),
            (:message_id_2, :topic_2, :key_2, :payload_2, :headers_2)
 )
-SELECT CASE WHEN written <> 3 THEN CAST(written || ' rows: CONFLICT' AS integer) END FROM (
-    SELECT (SELECT count(*) FROM appointment) + (SELECT count(*) FROM slot)
-         + (SELECT count(*) FROM event) AS written
-) cascade
-""".replace("CONFLICT", CONFLICT),
+SELECT (SELECT count(*) FROM appointment) + (SELECT count(*) FROM slot)
+     + (SELECT count(*) FROM event)
+""",
 )
 
 
 def save_ending(connection: Connection, ending: Ending) -> None:
     """Write a cascade and its pair of messages, or raise VersionConflictError."""
-    with _conflicts(ending):
-        SAVE_ENDING.run(connection, _values(ending))
-
-
-def save_and_commit(connection: Connection, ending: Ending) -> None:
-    """The same, and commit: one round trip, of which all is done or nothing."""
-    with _conflicts(ending):
-        SAVE_ENDING.run_and_commit(connection, _values(ending))
-
-
-@contextmanager
-def _conflicts(ending: Ending) -> Iterator[None]:
-    try:
-        yield
-    except DataError as error:
-        if CONFLICT in str(error.orig):
-            raise VersionConflictError(ending.appointment.id) from None
-        raise
+    if SAVE_ENDING.run(connection, _values(ending)) != (ROWS,):
+        raise VersionConflictError(ending.appointment.id)
 
 
 def _values(ending: Ending) -> dict[str, object]:

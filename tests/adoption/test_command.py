@@ -5,8 +5,7 @@ from collections.abc import Callable
 import pytest
 import typer
 
-from app.cli.migrate import migrate
-from app.cli.sample import sample
+from app.cli.commands import migrate, sample
 from app.schema import SchemaError
 from tests.adoption.team import Team
 

@@ -18,7 +18,6 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from sqlalchemy import Connection, Engine, event
 
 from app import kafka
-from tests.gate import in_two_steps
 from tests.interleaving.actor import backend_of
 
 Strike = Callable[[int], None]
@@ -83,7 +82,6 @@ def watch_engine(engine: Engine, points: Points) -> None:
     def after(connection: Connection, _cursor: object, statement: str, *_more: object) -> None:
         points.reach(f"after {_named(statement)}", backend_of(connection))
 
-    in_two_steps(engine)
     event.listen(engine, "before_cursor_execute", before)
     event.listen(engine, "after_cursor_execute", after)
     for name in ("commit", "rollback"):

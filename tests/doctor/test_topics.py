@@ -127,9 +127,15 @@ def found() -> list[Complaint]:
 
 
 def the_one(start: str) -> Complaint:
-    """The only complaint, as soon as the brokers tell what leads to it."""
-    wait_until(lambda: [one.found[: len(start)] for one in found()] == [start], start)
-    return found()[0]
+    """The only complaint, as soon as the broker that is asked has heard what leads to it."""
+    seen: list[Complaint] = []
+
+    def told() -> bool:
+        seen[:] = found()
+        return [one.found[: len(start)] for one in seen] == [start]
+
+    wait_until(told, start)
+    return seen[0]
 
 
 @pytest.mark.parametrize(

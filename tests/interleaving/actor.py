@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, event
 
-from tests.gate import in_two_steps
 from tests.interleaving.step import (
     NONE,
     Kind,
@@ -44,7 +43,6 @@ class Actor:
         self._held: dict[int, set[str]] = defaultdict(set)
         self._touched: dict[int, set[str]] = defaultdict(set)
         self._thread = ThreadPoolExecutor(1, name)
-        in_two_steps(engine)
         event.listen(engine, "before_cursor_execute", self._before_statement)
         event.listen(engine, "after_cursor_execute", self._after_statement)
         event.listen(engine, "commit", self._before_commit)

@@ -92,12 +92,13 @@ def half_a_pair(patch: SetAttribute) -> None:
 def commit_before_the_messages(patch: SetAttribute) -> None:
     """C3: the state is committed first, its pair of messages after it."""
     start = endings.SAVE_ENDING.sql.index(", message AS (")
-    end = endings.SAVE_ENDING.sql.index("SELECT CASE WHEN written")
+    end = endings.SAVE_ENDING.sql.index("SELECT (SELECT count(*) FROM appointment)")
     silent = without(endings.SAVE_ENDING, endings.SAVE_ENDING.sql[start:end], "\n")
-    save = endings.save_and_commit
+    save = endings.save_ending
 
     def save_in_two(connection: Connection, ending: Ending) -> None:
         save(connection, ending)
+        connection.commit()
         for message in ending.messages:
             connection.execute(
                 text(
@@ -108,10 +109,9 @@ def commit_before_the_messages(patch: SetAttribute) -> None:
                 ),
                 {**asdict(message), "headers": json.dumps(message.headers)},
             )
-        connection.commit()
 
     patch(endings, "SAVE_ENDING", silent)
-    patch(endings, "save_and_commit", save_in_two)
+    patch(endings, "save_ending", save_in_two)
 
 
 def rivals_without_lock(patch: SetAttribute) -> None:
