@@ -3,11 +3,14 @@
 from tests.neighbour import wait_until
 from tests.world import World
 
-_SETUP = """
+_KEY = 4711
+"""Every item that stands still holds this lock, shared with the others."""
+_SETUP = f"""
 CREATE TABLE calendar.hold (on_purpose boolean);
 INSERT INTO calendar.hold VALUES (true);
 CREATE FUNCTION calendar.hold_item() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+    PERFORM pg_advisory_xact_lock_shared({_KEY});
     WHILE EXISTS (SELECT FROM calendar.hold) LOOP PERFORM pg_sleep(0.01); END LOOP;
     RETURN NEW;
 END $$;
@@ -28,10 +31,11 @@ class Hold:
         wait_until(lambda: self.held() >= items, f"{items} items in hand")
 
     def held(self) -> int:
-        """How many items stand still now."""
+        """How many items are held now, until their transaction has ended."""
         found: int = self._world.one(
-            """SELECT count(*) AS n FROM pg_stat_activity
-            WHERE datname = current_database() AND wait_event = 'PgSleep'"""
+            """SELECT count(*) AS n FROM pg_locks JOIN pg_database d ON d.oid = database
+            WHERE locktype = 'advisory' AND objid = :key AND datname = current_database()""",
+            key=_KEY,
         )["n"]
         return found
 
