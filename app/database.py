@@ -1,26 +1,20 @@
 """PostgreSQL: one engine per process, every connection with bounded waits.
 
-Nothing here knows the tables, only the name of the schema that they are in. Statements on the hot
-path are prepared once per connection, since planning a joined statement costs more than running it.
-Behind a pooler that gives every transaction another session, nothing is prepared, and the role has
-what a session would be set to.
+Nothing here knows the tables, only the name of the schema that they are in. Behind a pooler that
+gives every transaction another session, nothing is set or prepared: the role has what a session
+would be set to.
 """
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache, partial
-from types import SimpleNamespace
+from functools import lru_cache, partial
 from typing import Any, cast
 
-import psycopg2
 from psycopg2 import extensions
 from psycopg2.extras import register_uuid
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
 
 from app.settings import DatabaseSettings
 from app.socket_timeout import TimedConnection
@@ -70,7 +64,8 @@ _LIMIT_IN_FORCE = "SELECT extract(epoch FROM current_setting('statement_timeout'
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
-_PREPARES = "prepares"
+PREPARES = "prepares"
+"""The engine's option: whether statements may be prepared on its connections."""
 _engines: dict[tuple[str, int, bool], Engine] = {}
 
 
@@ -99,7 +94,7 @@ def engine(url: URL, connections: int = 5, *, session: bool = True) -> Engine:
             pool_pre_ping=True,  # a restarted server costs no cycle
             hide_parameters=True,  # D5: no parameter ever reaches a log
             connect_args=connect_arguments(url, session=session),
-            execution_options={"schema": schema, _PREPARES: session},
+            execution_options={"schema": schema, PREPARES: session},
         )
         event.listen(made, "connect", partial(_set_up, session))
         if schema != SCHEMA:
@@ -197,82 +192,3 @@ def _forget_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_after_fork)
-
-
-Row = tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A statement with `:name` parameters, planned once per connection and run by its name.
-
-    Where a connection is not a session it is sent, and planned, as a whole each time.
-    """
-
-    name: str
-    parameters: Mapping[str, str]
-    """Each parameter's PostgreSQL type, in any order."""
-    sql: str
-
-    def prepare(self, connection: Connection) -> None:
-        """Plan it on this connection, unless it is already, or nothing may be prepared."""
-        done: set[str] = connection.info.setdefault("prepared", set())
-        if self.name not in done and _prepares(connection):
-            connection.exec_driver_sql(self._declaration)
-            done.add(self.name)
-
-    def run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
-        """Run it for its first row; `prepare` must have been called on this connection."""
-        sent = self._call if _prepares(connection) else self._whole
-        return _send(connection, sent, values).fetchone()
-
-    @cached_property
-    def _call(self) -> str:
-        arguments = ", ".join(f"%({name})s" for name in self.parameters)
-        return f"EXECUTE {self.name} ({arguments})"
-
-    @cached_property
-    def _declaration(self) -> str:
-        places = {name: f"${number}" for number, name in enumerate(self.parameters, 1)}
-        types = ", ".join(self.parameters.values())
-        return f"PREPARE {self.name} ({types}) AS {self._body(places)}"
-
-    @cached_property
-    def _whole(self) -> str:
-        typed = {name: f"CAST(%({name})s AS {kind})" for name, kind in self.parameters.items()}
-        return self._body(typed)
-
-    def _body(self, places: Mapping[str, str]) -> str:
-        return re.sub(r"(?<!:):(\w+)", lambda match: places[match[1]], self.sql)
-
-
-def _prepares(connection: Connection) -> bool:
-    return bool(connection.get_execution_options().get(_PREPARES, True))
-
-
-def _send(connection: Connection, sql: str, values: Mapping[str, object]) -> extensions.cursor:
-    """Past SQLAlchemy's results, which cost more than the statement; who listens to it hears it.
-
-    Within its transaction, and with its errors.
-    """
-    if not connection.in_transaction():
-        connection.begin()
-    line = cast("TimedConnection", connection.connection.dbapi_connection)
-    cursor = line.cursor()
-    context, sent = SimpleNamespace(), (sql, values)
-    for hear in connection.dispatch.before_cursor_execute:
-        sent = hear(connection, cursor, *sent, context, False)
-    try:
-        cursor.execute(*sent)
-    except psycopg2.Error as error:  # as SQLAlchemy would tell it
-        raise DBAPIError.instance(
-            sql,
-            None,
-            error,
-            psycopg2.Error,
-            hide_parameters=True,
-            connection_invalidated=bool(line.closed),
-            dialect=connection.dialect,
-        ) from error
-    connection.dispatch.after_cursor_execute(connection, cursor, *sent, context, False)
-    return cursor

@@ -11,11 +11,12 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
-from app.database import FIRST_INSTANT, LAST_INSTANT, Prepared
+from app.database import FIRST_INSTANT, LAST_INSTANT
 from app.domain.appointment import Appointment
 from app.domain.booking import Booking
 from app.domain.event import CalendarEvent
 from app.domain.slot import Slot
+from app.prepared import Prepared
 from app.store.rows import RIVAL_HOLDS_SLOT, booking, columns
 
 OVERDUE = "a.status = 'Pending' AND a.pending_expires_at < :as_of"

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from app.database import Prepared
 from app.domain.booking import Ending
 from app.domain.outbox import OutboxMessage
+from app.prepared import Prepared
 
 
 class VersionConflictError(Exception):

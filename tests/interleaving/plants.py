@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 
 from sqlalchemy import Connection, text
 
-from app.database import Prepared
 from app.domain.booking import Ending
+from app.prepared import Prepared
 from app.relay import Line, Marked, Relay
 from app.store import bookings, claims, endings, outbox
 

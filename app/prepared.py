@@ -1,0 +1,97 @@
+"""Statements on the hot path: prepared once per connection, and sent past SQLAlchemy's results.
+
+Planning a joined statement costs more than running it, and so does telling what came back.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, cast
+
+import psycopg2
+from psycopg2 import extensions
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from app.database import PREPARES
+from app.socket_timeout import TimedConnection
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A statement with `:name` parameters, planned once per connection and run by its name.
+
+    Where a connection is not a session it is sent, and planned, as a whole each time.
+    """
+
+    name: str
+    parameters: Mapping[str, str]
+    """Each parameter's PostgreSQL type, in any order."""
+    sql: str
+
+    def prepare(self, connection: Connection) -> None:
+        """Plan it on this connection, unless it is already, or nothing may be prepared."""
+        done: set[str] = connection.info.setdefault("prepared", set())
+        if self.name not in done and _prepares(connection):
+            connection.exec_driver_sql(self._declaration)
+            done.add(self.name)
+
+    def run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
+        """Run it for its first row; `prepare` must have been called on this connection."""
+        sent = self._call if _prepares(connection) else self._whole
+        return _send(connection, sent, values).fetchone()
+
+    @cached_property
+    def _call(self) -> str:
+        arguments = ", ".join(f"%({name})s" for name in self.parameters)
+        return f"EXECUTE {self.name} ({arguments})"
+
+    @cached_property
+    def _declaration(self) -> str:
+        places = {name: f"${number}" for number, name in enumerate(self.parameters, 1)}
+        types = ", ".join(self.parameters.values())
+        return f"PREPARE {self.name} ({types}) AS {self._body(places)}"
+
+    @cached_property
+    def _whole(self) -> str:
+        typed = {name: f"CAST(%({name})s AS {kind})" for name, kind in self.parameters.items()}
+        return self._body(typed)
+
+    def _body(self, places: Mapping[str, str]) -> str:
+        return re.sub(r"(?<!:):(\w+)", lambda match: places[match[1]], self.sql)
+
+
+def _prepares(connection: Connection) -> bool:
+    return bool(connection.get_execution_options().get(PREPARES, True))
+
+
+def _send(connection: Connection, sql: str, values: Mapping[str, object]) -> extensions.cursor:
+    """Past SQLAlchemy's results, which cost more than the statement; who listens to it hears it.
+
+    Within its transaction, and with its errors.
+    """
+    if not connection.in_transaction():
+        connection.begin()
+    line = cast("TimedConnection", connection.connection.dbapi_connection)
+    cursor = line.cursor()
+    context, sent = SimpleNamespace(), (sql, values)
+    for hear in connection.dispatch.before_cursor_execute:
+        sent = hear(connection, cursor, *sent, context, False)
+    try:
+        cursor.execute(*sent)
+    except psycopg2.Error as error:  # as SQLAlchemy would tell it
+        raise DBAPIError.instance(
+            sql,
+            None,
+            error,
+            psycopg2.Error,
+            hide_parameters=True,
+            connection_invalidated=bool(line.closed),
+            dialect=connection.dialect,
+        ) from error
+    connection.dispatch.after_cursor_execute(connection, cursor, *sent, context, False)
+    return cursor
