@@ -78,7 +78,9 @@ class Reader:
         """
         migrations.apply(self.world.engine)
         made = [self.world.appointment() for _ in range(4)]
-        self.world.run("the-run")
+        # On one connection, so that a pair stands together: the second one is of the other topic,
+        # and stays aside when the page puts those of the first topic back.
+        self.world.run("the-run", connections=1)
         messages = [str(row["message_id"]) for row in self.world.messages()]
         self.world.execute(
             """UPDATE calendar.outbox_messages SET attempts = 5, last_attempt_at = now(),

@@ -1,14 +1,14 @@
 """A collector of the test's own: takes OTLP over HTTP, as protobuf, and keeps every span."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from dev import otlp
 from tests.neighbour import wait_until
 
 SENDER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331"
@@ -42,8 +42,8 @@ class Span:
 class Collector:
     """What has come so far."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self) -> None:
+        self.url = ""
         self.spans: list[Span] = []
         self.silent = threading.Event()
         """Once set, it takes requests and never answers them."""
@@ -89,27 +89,17 @@ def collector() -> Iterator[Collector]:
     """One that listens until the end of the block."""
     over = threading.Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            made.asked.set()
-            if made.silent.is_set():
-                over.wait()
-                return
-            assert self.path == "/v1/traces"
-            made.spans.extend(_spans(body, dict(self.headers)))
-            self.send_response(200)
-            self.end_headers()
+    def take(body: bytes, headers: Mapping[str, str]) -> bool:
+        made.asked.set()
+        if made.silent.is_set():
+            over.wait()
+            return False
+        made.spans.extend(_spans(body, dict(headers)))
+        return True
 
-        log_message: Callable[..., None] = staticmethod(lambda *_line: None)
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    made = Collector(server.server_address[1])
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield made
-    finally:
-        over.set()
-        server.shutdown()
-        server.server_close()
+    made = Collector()
+    with otlp.listening(take) as made.url:
+        try:
+            yield made
+        finally:
+            over.set()
