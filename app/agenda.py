@@ -8,11 +8,18 @@ they leave of it goes to the others again.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from app.store.runs import Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The right to attempt one appointment: the next that never failed, or this one again."""
+
+    retry: UUID | None
 
 
 class Agenda:
@@ -42,40 +49,40 @@ class Agenda:
         """Whether everybody who never failed has been passed."""
         return not self._never_failed_left
 
-    @contextmanager
-    def turn(self) -> "Iterator[Turn | None]":
-        """One turn, given back at the end; None when the cycle is over.
+    def take(self) -> Turn | None:
+        """The right to attempt one; None when the cycle is over.
 
         The bound counts what expires, not what is tried: while its rest is in other hands, wait
-        whether they use it.
+        whether they use it. So whoever has a turn in hand must not call this, but `take_free`.
         """
-        turn = self._take()
-        try:
-            yield turn
-        finally:
-            if turn is not None:
-                self._give_back(turn)
-
-    def _take(self) -> "Turn | None":
         with self._changed:
-            self._changed.wait_for(lambda: self._permits > 0 or self._in_hand == 0)
-            if self._over() or self._permits == 0:
-                return None
-            retry = None
-            if not self._never_failed_left or self._permits <= self._kept:
-                retry = next(self._failed_before, None)
-                if retry is None:
-                    self._kept = 0
-            if retry is None and not self._never_failed_left:
-                return None
-            self._permits -= 1
-            self._in_hand += 1
-            return Turn(self, retry)
+            self._changed.wait_for(lambda: self._permits or not self._in_hand or self._over())
+            return self._take()
 
-    def _give_back(self, turn: "Turn") -> None:
+    def take_free(self) -> Turn | None:
+        """The right to attempt one more; None when there is none at this moment."""
+        with self._changed:
+            return self._take()
+
+    def _take(self) -> Turn | None:
+        if self._over() or self._permits == 0:
+            return None
+        retry = None
+        if not self._never_failed_left or self._permits <= self._kept:
+            retry = next(self._failed_before, None)
+            if retry is None:
+                self._kept = 0
+        if retry is None and not self._never_failed_left:
+            return None
+        self._permits -= 1
+        self._in_hand += 1
+        return Turn(retry)
+
+    def give_back(self, *, expired: bool) -> None:
+        """A turn is over; without an expiry, the bound has room for another."""
         with self._changed:
             self._in_hand -= 1
-            if not turn.expired:
+            if not expired:
                 self._permits += 1
             self._changed.notify_all()
 
@@ -105,12 +112,3 @@ class Agenda:
         """The claim came back empty: those that failed before are next."""
         with self._changed:
             self._never_failed_left = False
-
-
-class Turn:
-    """The right to attempt one appointment: the next that never failed, or this one again."""
-
-    def __init__(self, agenda: Agenda, retry: UUID | None) -> None:
-        self.agenda = agenda
-        self.retry = retry
-        self.expired = False

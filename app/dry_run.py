@@ -12,6 +12,7 @@ from app import schema
 from app.domain.booking import Ending
 from app.domain.law import Refusal
 from app.store import claims, endings, errors, failures
+from app.store.claims import Wanted
 
 RUN_ID = "dry-run"
 """Stands where a cycle's messages have its run id."""
@@ -55,11 +56,11 @@ def _claims(
     connection: Connection, as_of: datetime, failed: Sequence[UUID]
 ) -> Iterator[claims.Claim]:
     cursor = claims.START
-    while claim := claims.claim_next(connection, as_of, cursor):
+    while claim := claims.claim(connection, Wanted(as_of, cursor)):
         cursor = claim.position
         yield claim
     for appointment_id in failed:
-        if retry := claims.claim_one(connection, as_of, appointment_id):
+        if retry := claims.claim(connection, Wanted(as_of, cursor, appointment_id)):
             yield retry
 
 

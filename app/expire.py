@@ -7,9 +7,9 @@ from contextlib import suppress
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from app import facts, schema
+from app import facts, lanes, schema
 from app.agenda import Agenda
-from app.lanes import Lanes
+from app.cycle import Cycle
 from app.report import CycleOptions, CycleReport
 from app.store import brake, claims, errors, failures, runs
 from app.store.runs import Job, Outcome
@@ -50,8 +50,8 @@ def run_cycle(
                 stopping=stopping,
                 failed_before=failed,
             )
-            lanes = Lanes(engine, agenda, report, opening, tell, trace)
-            lanes.run(min(options.connections, opening.due))
+            cycle = Cycle(agenda, report, opening, tell, trace)
+            lanes.run(engine, cycle, min(options.connections, opening.due))
     except schema.SchemaError as error:  # refused before any row is touched
         report.outcome, report.detail = Outcome.FAILED, str(error)
     except SQLAlchemyError as error:  # infrastructure (C5): the next cycle retries

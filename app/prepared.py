@@ -1,6 +1,9 @@
 """Statements on the hot path: prepared once per connection, and sent past SQLAlchemy's results.
 
-Planning a joined statement costs more than running it, and so does telling what came back.
+Planning a joined statement costs more than running it, and so does telling what came back. A round
+trip costs both sides as much as a small statement: a transaction's end can take the next one's
+first statement along. Nothing is sent along with a write: it is committed only by who is alive to
+hear that it was done (S5).
 """
 
 import re
@@ -19,6 +22,15 @@ from app.database import PREPARES
 from app.socket_timeout import TimedConnection
 
 Row = tuple[Any, ...]
+COMMIT_AND = "COMMIT AND CHAIN; "
+
+
+class FollowUpError(Exception):
+    """The commit is done; the statement that was sent along with it has failed with `error`."""
+
+    def __init__(self, error: DBAPIError) -> None:
+        super().__init__("failed after the commit")
+        self.error = error
 
 
 @dataclass(frozen=True)
@@ -42,8 +54,22 @@ class Prepared:
 
     def run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
         """Run it for its first row; `prepare` must have been called on this connection."""
-        sent = self._call if _prepares(connection) else self._whole
-        return _send(connection, sent, values).fetchone()
+        return _send(connection, self._sent(connection), values).fetchone()
+
+    def commit_and_run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
+        """Commit, and run it as the first of the next transaction: one round trip for both.
+
+        An error means, as from a commit, that nothing was committed; FollowUpError, that it was.
+        """
+        try:
+            return _send(connection, COMMIT_AND + self._sent(connection), values).fetchone()
+        except DBAPIError as error:
+            if _line(connection).info.transaction_status == extensions.TRANSACTION_STATUS_INERROR:
+                raise FollowUpError(error) from error  # only within a transaction, so the next one
+            raise
+
+    def _sent(self, connection: Connection) -> str:
+        return self._call if _prepares(connection) else self._whole
 
     @cached_property
     def _call(self) -> str:
@@ -69,6 +95,10 @@ def _prepares(connection: Connection) -> bool:
     return bool(connection.get_execution_options().get(PREPARES, True))
 
 
+def _line(connection: Connection) -> TimedConnection:
+    return cast(TimedConnection, connection.connection.dbapi_connection)
+
+
 def _send(connection: Connection, sql: str, values: Mapping[str, object]) -> extensions.cursor:
     """Past SQLAlchemy's results, which cost more than the statement; who listens to it hears it.
 
@@ -76,7 +106,7 @@ def _send(connection: Connection, sql: str, values: Mapping[str, object]) -> ext
     """
     if not connection.in_transaction():
         connection.begin()
-    line = cast("TimedConnection", connection.connection.dbapi_connection)
+    line = _line(connection)
     cursor = line.cursor()
     context, sent = SimpleNamespace(), (sql, values)
     for hear in connection.dispatch.before_cursor_execute:

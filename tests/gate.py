@@ -61,7 +61,7 @@ class Sent(list[tuple[int, str]]):
 
     def of_lane(self) -> list[str]:
         """From the first claim on, what the connection of that claim sent."""
-        first = next(n for n, (_b, s) in enumerate(self) if s.startswith("EXECUTE claim_next"))
+        first = next(n for n, (_b, s) in enumerate(self) if "EXECUTE claim_next" in s)
         lane = self[first][0]
         return [statement for backend, statement in self[first:] if backend == lane]
 

@@ -23,11 +23,11 @@ def agenda(
 
 def take(shared: Agenda, *, expired: bool) -> UUID | str | None:
     """One turn, used or not: the failed id, 'next', or None when the cycle is over."""
-    with shared.turn() as turn:
-        if turn is None:
-            return None
-        turn.expired = expired
-        return turn.retry or "next"
+    turn = shared.take()
+    if turn is None:
+        return None
+    shared.give_back(expired=expired)
+    return turn.retry or "next"
 
 
 def test_s3_the_bound_counts_what_expires_not_what_is_tried() -> None:
@@ -70,14 +70,26 @@ def test_s3_while_the_rest_of_the_bound_is_in_other_hands_a_lane_waits_for_it() 
         waiting.set()
         got.append(take(shared, expired=True))
 
-    with shared.turn() as first:
-        assert first is not None
-        other = threading.Thread(target=lane)
-        other.start()
-        assert waiting.wait(10)
-        assert got == []  # the only permit is in our hands, and we may yet fail
+    assert shared.take()
+    other = threading.Thread(target=lane)
+    other.start()
+    assert waiting.wait(10)
+    assert got == []  # the only permit is in our hands, and we may yet fail
+    assert shared.take_free() is None  # with one in hand nobody waits for another
+    shared.give_back(expired=False)
     other.join(10)
     assert got == ["next"]
+
+
+def test_a_lane_that_waits_ends_when_another_breaks_with_its_turn_in_hand() -> None:
+    shared = agenda(batch_size=1)
+    got: list[UUID | str | None] = []
+    assert shared.take()
+    other = threading.Thread(target=lambda: got.append(take(shared, expired=True)))
+    other.start()
+    shared.end(Outcome.FAILED)
+    other.join(10)
+    assert got == [None]
 
 
 def test_s3_an_appointment_is_attempted_once_whichever_connection_tries() -> None:

@@ -16,7 +16,7 @@ from app.domain.appointment import Appointment
 from app.domain.booking import Booking
 from app.domain.event import CalendarEvent
 from app.domain.slot import Slot
-from app.prepared import Prepared
+from app.prepared import Prepared, Row
 from app.store.rows import RIVAL_HOLDS_SLOT, booking, columns
 
 OVERDUE = "a.status = 'Pending' AND a.pending_expires_at < :as_of"
@@ -147,32 +147,48 @@ def open_cycle(connection: Connection, batch_size: int) -> Opening:
     return Opening(row.as_of, row.due, Position(row.first or FIRST_INSTANT, UUID(int=0)))
 
 
-def claim_next(connection: Connection, as_of: datetime, after: Position) -> Claim | None:
-    """Lock the oldest overdue appointment behind `after` that has not failed before."""
-    return _claim(
-        connection,
-        CLAIM_NEXT,
-        {
-            "as_of": as_of,
-            "after_at": _at(after),
-            "after_id": after.appointment_id,
-        },
-    )
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to claim: the oldest overdue one behind `after` that never failed, or `appointment_id`.
+
+    Either way only if it is overdue, and nobody holds it.
+    """
+
+    as_of: datetime
+    after: Position
+    appointment_id: UUID | None = None
+
+    @property
+    def statement(self) -> Prepared:
+        """Each is prepared under its own name."""
+        return CLAIM_NEXT if self.appointment_id is None else CLAIM_ONE
+
+    @property
+    def values(self) -> dict[str, object]:
+        """Of the statement's parameters."""
+        if self.appointment_id is not None:
+            return {"as_of": self.as_of, "id": self.appointment_id}
+        after_at, after_id = _at(self.after), self.after.appointment_id
+        return {"as_of": self.as_of, "after_at": after_at, "after_id": after_id}
+
+
+def claim(connection: Connection, wanted: Wanted) -> Claim | None:
+    """Lock it with all its parts; None: there is none to be had."""
+    return _claim(wanted.statement.run(connection, wanted.values))
+
+
+def commit_and_claim(connection: Connection, wanted: Wanted) -> Claim | None:
+    """Commit what was written, and claim in the next transaction; FollowUpError: only the first."""
+    return _claim(wanted.statement.commit_and_run(connection, wanted.values))
+
+
+def _claim(row: Row | None) -> Claim | None:
+    return None if row is None else Claim(booking(row), row[-1])
 
 
 def _at(position: Position) -> datetime | str:
     """The very first deadline of Python's calendar stands for all before it."""
     return position.pending_expires_at if position > START else "-infinity"
-
-
-def claim_one(connection: Connection, as_of: datetime, appointment_id: UUID) -> Claim | None:
-    """Lock this appointment if it is still overdue and nobody holds it."""
-    return _claim(connection, CLAIM_ONE, {"as_of": as_of, "id": appointment_id})
-
-
-def _claim(connection: Connection, statement: Prepared, values: dict[str, object]) -> Claim | None:
-    row = statement.run(connection, values)
-    return None if row is None else Claim(booking(row), row[-1])
 
 
 def count_passed_over(

@@ -28,7 +28,7 @@ def _claim_milliseconds(engine: Engine, as_of: datetime | None) -> float:
         at = as_of or claims.open_cycle(connection, 1).as_of
         for _ in range(100):
             began = time.perf_counter()
-            claim = claims.claim_next(connection, at, cursor)
+            claim = claims.claim(connection, claims.Wanted(at, cursor))
             spent.append((time.perf_counter() - began) * 1000)
             connection.rollback()
             if (claim is None) != (as_of is not None):

@@ -465,7 +465,7 @@ def test_asking_never_keeps_a_cycle_from_an_item_for_long(world: World) -> None:
     ask(world, made.appointment)
     with world.engine.begin() as connection:
         claims.CLAIM_ONE.prepare(connection)
-        found = claims.claim_one(connection, world.now(), made.appointment)
+        found = claims.claim(connection, claims.Wanted(world.now(), claims.START, made.appointment))
         assert found is not None
         assert found.held_part is None
 

@@ -91,8 +91,8 @@ def place(world: World, connection: Connection, case: Case, as_of: datetime) -> 
 
 def expire(connection: Connection, as_of: datetime, made: Made) -> str:
     """The very statements of the cycle, at an `AsOf` of our choice."""
-    claim = claims.claim_one(connection, as_of, made.appointment)
-    by_scan = claims.claim_next(connection, as_of, claims.START)
+    claim = claims.claim(connection, claims.Wanted(as_of, claims.START, made.appointment))
+    by_scan = claims.claim(connection, claims.Wanted(as_of, claims.START))
     assert (claim is None) == (by_scan is None)
     if claim is None:
         return "not claimed"

@@ -6,16 +6,29 @@ from tests.gate import statements
 from tests.world import World
 
 
-def test_an_item_costs_two_statements_beside_begin_and_commit(world: World, engine: Engine) -> None:
+def test_an_item_costs_two_statements_and_two_round_trips(world: World, engine: Engine) -> None:
     for _ in range(25):
         world.appointment()
     with statements(engine) as sent:
         assert world.run(connections=1).expired == 25
-    assert [s.split(" (")[0] for s in sent.of_lane()[: 25 * 3]] == [
+    assert [s.split(" (")[0] for s in sent.of_lane()[: 25 * 2 + 1]] == [
+        "EXECUTE claim_next",
+        *["EXECUTE save_ending", "COMMIT AND CHAIN; EXECUTE claim_next"] * 25,
+    ]
+
+
+def test_s3_the_last_of_a_batch_claims_nothing_behind_it(world: World, engine: Engine) -> None:
+    for _ in range(3):
+        world.appointment()
+    with statements(engine) as sent:
+        assert world.run(connections=1, batch_size=2).expired == 2
+    assert [s.split(" (")[0] for s in sent.of_lane()] == [
         "EXECUTE claim_next",
         "EXECUTE save_ending",
+        "COMMIT AND CHAIN; EXECUTE claim_next",
+        "EXECUTE save_ending",
         "COMMIT",
-    ] * 25
+    ]
 
 
 def test_the_cycle_around_its_items_costs_a_fixed_handful(world: World, engine: Engine) -> None:

@@ -66,7 +66,7 @@ def _try(world: World, name: str, write: Write, part: str) -> list[str]:
     with world.engine.connect() as connection:
         claims.CLAIM_ONE.prepare(connection)
         endings.SAVE_ENDING.prepare(connection)
-        claim = claims.claim_one(connection, world.now(), made.appointment)
+        claim = claims.claim(connection, claims.Wanted(world.now(), claims.START, made.appointment))
         assert claim is not None
         connection.rollback()  # its locks are gone, what it has read is now old
         raise_version(world, made, part)

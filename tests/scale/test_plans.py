@@ -95,7 +95,7 @@ def test_d3_where_nothing_is_overdue_a_handful_of_pages_is_read(
     with explained(crowded.engine) as plans, crowded.engine.begin() as connection:
         claims.CLAIM_NEXT.prepare(connection)
         long_ago = datetime(2001, 1, 1, tzinfo=UTC)
-        assert claims.claim_next(connection, long_ago, claims.START) is None
+        assert claims.claim(connection, claims.Wanted(long_ago, claims.START)) is None
     [plan] = of(plans, "PREPARE claim_next")
     assert PENDING in plan.scans("appointments")
     assert (plan.rows("appointments"), plan.buffers < 10) == (0, True)
