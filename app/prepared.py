@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import UUID
 
 import psycopg2
 from psycopg2 import extensions
@@ -22,6 +23,7 @@ from app.database import PREPARES
 from app.socket_timeout import TimedConnection
 
 Row = tuple[Any, ...]
+Arguments = Mapping[str, object] | list[object]
 COMMIT_AND = "COMMIT AND CHAIN; "
 
 
@@ -54,27 +56,31 @@ class Prepared:
 
     def run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
         """Run it for its first row; `prepare` must have been called on this connection."""
-        return _send(connection, self._sent(connection), values).fetchone()
+        return _send(connection, *self._sent(connection, values))
 
     def commit_and_run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
         """Commit, and run it as the first of the next transaction: one round trip for both.
 
         An error means, as from a commit, that nothing was committed; FollowUpError, that it was.
         """
+        sql, arguments = self._sent(connection, values)
         try:
-            return _send(connection, COMMIT_AND + self._sent(connection), values).fetchone()
+            return _send(connection, COMMIT_AND + sql, arguments)
         except DBAPIError as error:
             if _line(connection).info.transaction_status == extensions.TRANSACTION_STATUS_INERROR:
                 raise FollowUpError(error) from error  # only within a transaction, so the next one
             raise
 
-    def _sent(self, connection: Connection) -> str:
-        return self._call if _prepares(connection) else self._whole
+    def _sent(self, connection: Connection, values: Mapping[str, object]) -> tuple[str, Arguments]:
+        # an id as plain text: it has its parameter's type anyway, and a cast is parsed for each
+        plain = {name: str(v) if type(v) is UUID else v for name, v in values.items()}
+        if _prepares(connection):
+            return self._call, [plain[name] for name in self.parameters]
+        return self._whole, plain
 
     @cached_property
     def _call(self) -> str:
-        arguments = ", ".join(f"%({name})s" for name in self.parameters)
-        return f"EXECUTE {self.name} ({arguments})"
+        return f"EXECUTE {self.name} ({', '.join(['%s'] * len(self.parameters))})"
 
     @cached_property
     def _declaration(self) -> str:
@@ -99,16 +105,16 @@ def _line(connection: Connection) -> TimedConnection:
     return cast(TimedConnection, connection.connection.dbapi_connection)
 
 
-def _send(connection: Connection, sql: str, values: Mapping[str, object]) -> extensions.cursor:
+def _send(connection: Connection, sql: str, arguments: Arguments) -> Row | None:
     """Past SQLAlchemy's results, which cost more than the statement; who listens to it hears it.
 
-    Within its transaction, and with its errors.
+    Within its transaction, and with its errors. The first row.
     """
     if not connection.in_transaction():
         connection.begin()
     line = _line(connection)
     cursor = line.cursor()
-    context, sent = SimpleNamespace(), (sql, values)
+    context, sent = SimpleNamespace(), (sql, arguments)
     for hear in connection.dispatch.before_cursor_execute:
         sent = hear(connection, cursor, *sent, context, False)
     try:
@@ -124,4 +130,4 @@ def _send(connection: Connection, sql: str, values: Mapping[str, object]) -> ext
             dialect=connection.dialect,
         ) from error
     connection.dispatch.after_cursor_execute(connection, cursor, *sent, context, False)
-    return cursor
+    return extensions.cursor.fetchone(cursor)  # it has come already: there is no wait to be timed

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 CONTRACT_VERSION = 1
@@ -14,6 +15,7 @@ APPOINTMENT_CANCELLED = "pin.calendar.appointment-cancelled.v1"
 EVENT_STATUS_CHANGED = "pin.calendar.event-status-changed.v1"
 TOPICS = (APPOINTMENT_CANCELLED, EVENT_STATUS_CHANGED)
 
+_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _MESSAGE_IDS = UUID("6a2f1c1e-6f0e-5f0a-9d0c-8b6d2f7f4f10")
 
 
@@ -65,7 +67,7 @@ def compose(
         message_id=identity,
         topic=topic,
         key=str(aggregate_id),
-        payload=json.dumps(document, ensure_ascii=False, separators=(",", ":")),
+        payload=_written(document),
         headers={
             "correlation-id": correlation_id,
             "traceparent": traceparent or untraced(correlation_id, identity),
@@ -75,8 +77,13 @@ def compose(
 
 def untraced(correlation_id: str, identity: UUID) -> str:
     """A W3C trace context that nobody records: a trace per run, a span per message, not sampled."""
+    return f"00-{_trace(correlation_id)}-{identity.hex[:16]}-00"
+
+
+@lru_cache(maxsize=16)
+def _trace(correlation_id: str) -> str:
+    """Run ids are any text; a Celery task id is a UUID, but need not be."""
     try:
-        trace = UUID(correlation_id)
-    except ValueError:  # run ids are any text; a Celery task id is a UUID, but need not be
-        trace = uuid5(_MESSAGE_IDS, correlation_id)
-    return f"00-{trace.hex}-{identity.hex[:16]}-00"
+        return UUID(correlation_id).hex
+    except ValueError:
+        return uuid5(_MESSAGE_IDS, correlation_id).hex
