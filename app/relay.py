@@ -1,16 +1,18 @@
-"""A drain at work: passes over the outbox, batch after batch, on one lane or two (section 7).
+"""A drain at work: passes over the outbox, batch after batch, on one lane or three (section 7).
 
 A batch is one transaction: claim, send, mark, commit. Its rows stay locked while Kafka answers, so
 a publisher that dies gives them back at once; it is bounded by `BATCH_SECONDS`.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from threading import Lock
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -25,12 +27,14 @@ from app.report import DrainOptions, DrainReport
 from app.store import errors, outbox, runs
 from app.store.outbox import Row
 from app.store.runs import Job, Outcome
-from app.waves import Tried, acknowledged, answer, record, waves
+from app.waves import Tried, acknowledged, answers, record, waves
 
 MAX_ATTEMPTS = 5
 """A message refused for its own sake so often is set aside (O4)."""
 BATCH_SECONDS = 12.0
 """A batch waits for Kafka no longer, so that it ends well below the connection's idle limit."""
+LANES = 3
+"""One claims, one sends, one marks."""
 HOLD_SECONDS = 1.0
 """A claim that has waited longer for its turn to send is given back and made anew."""
 LOOK_AGAIN_SECONDS = 0.05
@@ -61,8 +65,8 @@ class Line:
     deadline: float
     after_id: int
     """Everything up to here has been claimed."""
-    acknowledged: list[int] = field(default_factory=list)
-    """Of the batch that was sent last; it may not be marked yet."""
+    acknowledged: deque[list[int]] = field(default_factory=lambda: deque(maxlen=LANES - 1))
+    """Of the batches that were sent last; for who claims they may not be marked yet."""
     claiming: Lock = field(default_factory=Lock)
     sending: Lock = field(default_factory=Lock)
     counting: Lock = field(default_factory=Lock)
@@ -110,24 +114,28 @@ class Relay:
     def one_pass(self, started_at: datetime, deadline: float, after_id: int) -> None:
         """Batch after batch, from the first message behind this one on.
 
-        When the first batch is a full one, on two lanes: while one marks what Kafka has
-        acknowledged, the other sends, and whoever is done first claims the next batch.
+        When the first batch is a full one, on three lanes: while one marks what Kafka has
+        acknowledged, another sends, and the third claims.
         """
         line = Line(started_at, deadline, after_id)
         with self.engine.connect() as connection:
             if self.batch(connection, line) < self.options.batch_size:
                 return
-            with ThreadPoolExecutor(1, "lane") as threads:
-                beside = threads.submit(copy_context().run, self.lane_beside, line)
+            with ThreadPoolExecutor(LANES - 1, "lane") as threads:
+                beside = [
+                    threads.submit(copy_context().run, self.lane_beside, line)
+                    for _ in range(LANES - 1)
+                ]
                 self.lane(connection, line)
-                beside.result()
+                for lane in beside:
+                    lane.result()
 
     def lane_beside(self, line: Line) -> None:
         """It need not be: without a connection for it the drain is slower, not failed."""
         try:
             opened = self.engine.connect()
         except SQLAlchemyError as error:
-            self.report.detail = f"one lane instead of two: {errors.sentence(error)}"
+            self.report.detail = f"fewer lanes than {LANES}: {errors.sentence(error)}"
             return
         with opened as connection:
             self.lane(connection, line)
@@ -137,7 +145,7 @@ class Relay:
         try:
             while self.batch(connection, line):
                 pass
-        except BaseException:  # the other lane ends after its batch
+        except BaseException:  # the other lanes end after their batch
             self.report.outcome = Outcome.FAILED
             raise
 
@@ -162,8 +170,8 @@ class Relay:
                 if waited > HOLD_SECONDS or self.report.outcome is not Outcome.COMPLETED:
                     return len(rows)  # given back: Kafka is slow, or away
                 line.after_id = rows[-1].id
-            tried = self.send(outbox.in_turn(rows, line.acknowledged))
-            line.acknowledged = acknowledged(tried)
+            tried = self.send(outbox.in_turn(rows, set().union(*line.acknowledged)))
+            line.acknowledged.append(acknowledged(tried))
             sending.close()
             marked = self.mark(connection, tried)
         with line.counting:
@@ -191,10 +199,10 @@ class Relay:
             going = [row for row in wave if (row.topic, row.key) not in broken]
             began = time.time_ns()
             verdicts = self.sender.send([record(row) for row in going], deadline, self.stopping)
-            answers = list(map(answer, going, verdicts))
-            self.tell(facts.MessagesSent(began, time.time_ns(), answers))
-            tried += zip(going, verdicts, strict=True)
-            for row, verdict in zip(going, verdicts, strict=True):
+            sent = list(zip(going, verdicts, strict=True))
+            self.tell(facts.MessagesSent(began, time.time_ns(), partial(answers, sent)))
+            tried += sent
+            for row, verdict in sent:
                 if verdict.answer is not Answer.ACKNOWLEDGED:
                     broken.add((row.topic, row.key))
                 if verdict.answer is Answer.NONE:  # the broker is away: no use in the next wave

@@ -19,24 +19,21 @@ def acknowledged(tried: Tried) -> list[int]:
 
 def record(row: Row) -> Record:
     """The row as it goes over the wire: the stored text itself, never decoded (O2, O6)."""
-    return Record(
-        topic=row.topic,
-        key=row.key.encode(),
-        value=row.payload.encode(),
-        headers=None if row.headers is None else {**row.headers, "message-id": row.message_id},
-    )
+    headers = None if row.headers is None else {**row.headers, "message-id": row.message_id}
+    return Record(row.topic, row.key.encode(), row.payload.encode(), headers)
 
 
-def answer(row: Row, verdict: Verdict) -> facts.Answer:
-    """What may be told of it: never its content (D5)."""
-    headers = row.headers or {}
-    return facts.Answer(
-        row.message_id,
-        row.topic,
-        headers.get("correlation-id"),
-        headers.get("traceparent"),
-        None if verdict.answer is Answer.ACKNOWLEDGED else verdict.error,
-    )
+def answers(tried: Tried) -> Iterator[facts.Answer]:
+    """What may be told of them: never their content (D5)."""
+    for row, verdict in tried:
+        headers = row.headers or {}
+        yield facts.Answer(
+            row.message_id,
+            row.topic,
+            headers.get("correlation-id"),
+            headers.get("traceparent"),
+            None if verdict.answer is Answer.ACKNOWLEDGED else verdict.error,
+        )
 
 
 def waves(rows: Sequence[Row]) -> Iterator[list[Row]]:

@@ -13,6 +13,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, text
 
+_read = json.JSONDecoder().raw_decode  # jsonb's text has no space around it to be looked for
+_TEXTS = {str, type(None)}
 UNSENT = "published_at IS NULL AND discarded_at IS NULL"
 WAITING = f"{UNSENT} AND set_aside_at IS NULL"
 
@@ -98,12 +100,10 @@ def in_turn(rows: Sequence[Row], acknowledged: Collection[int]) -> list[Row]:
 
 def _flat(headers: str) -> dict[str, str | None] | None:
     try:
-        found = json.loads(headers)
+        found, _ = _read(headers)
     except RecursionError:  # nested deeper than any reader goes
         return None
-    flat = isinstance(found, dict) and all(
-        value is None or isinstance(value, str) for value in found.values()
-    )
+    flat = isinstance(found, dict) and _TEXTS.issuperset(map(type, found.values()))
     return found if flat else None
 
 
@@ -112,16 +112,19 @@ def mark_published(connection: Connection, ids: Sequence[int]) -> list[float]:
     marked = connection.execute(
         text(
             """
-            UPDATE calendar.outbox_messages
-            SET published_at = clock_timestamp(), last_attempt_at = clock_timestamp(),
-                attempts = attempts + 1, last_error = NULL
-            WHERE id = ANY(:ids)
-            RETURNING extract(epoch FROM clock_timestamp() - created_at)::float
+            WITH marked AS (
+                UPDATE calendar.outbox_messages
+                SET published_at = clock_timestamp(), last_attempt_at = clock_timestamp(),
+                    attempts = attempts + 1, last_error = NULL
+                WHERE id = ANY(:ids)
+                RETURNING extract(epoch FROM clock_timestamp() - created_at)::float AS seconds
+            )
+            SELECT coalesce(array_agg(seconds), '{}') FROM marked
             """
         ),
         {"ids": list(ids)},
     )
-    return list(marked.scalars())
+    return list(marked.scalar_one())
 
 
 def mark_refused(connection: Connection, message_id: int, error: str, max_attempts: int) -> bool:

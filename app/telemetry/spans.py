@@ -63,7 +63,7 @@ class Spans(Traces):
                 span.set_attributes({"outcome": Outcome.SKIPPED, "reason": reason})
             case facts.MessagesSent(began=began, ended=ended, answers=answers):
                 drain = Link(span.get_span_context())
-                for answer in answers:
+                for answer in answers():
                     self._record(answer, drain, began, ended)
 
     def _record(self, answer: facts.Answer, drain: Link, began: int, ended: int) -> None:
