@@ -64,8 +64,8 @@ _LIMIT_IN_FORCE = "SELECT extract(epoch FROM current_setting('statement_timeout'
 FIRST_INSTANT = datetime.min.replace(tzinfo=UTC)
 LAST_INSTANT = datetime.max.replace(tzinfo=UTC)
 
-PREPARES = "prepares"
-"""The engine's option: whether statements may be prepared on its connections."""
+SESSION_OF_ITS_OWN = "session_of_its_own"
+"""The engine's option: whether a connection is a session, or another in every transaction."""
 _engines: dict[tuple[str, int, bool], Engine] = {}
 
 
@@ -94,7 +94,7 @@ def engine(url: URL, connections: int = 5, *, session: bool = True) -> Engine:
             pool_pre_ping=True,  # a restarted server costs no cycle
             hide_parameters=True,  # D5: no parameter ever reaches a log
             connect_args=connect_arguments(url, session=session),
-            execution_options={"schema": schema, PREPARES: session},
+            execution_options={"schema": schema, SESSION_OF_ITS_OWN: session},
         )
         event.listen(made, "connect", partial(_set_up, session))
         if schema != SCHEMA:

@@ -15,7 +15,7 @@ from app.agenda import Turn
 from app.cycle import Cycle
 from app.domain.booking import Ending
 from app.domain.law import Refusal
-from app.prepared import FollowUpError
+from app.prepared import FollowUpError, is_session
 from app.store import claims, endings, errors, failures
 from app.store.claims import Claim, Wanted
 from app.store.failures import Failure
@@ -119,8 +119,12 @@ class Lane:
         return None
 
     def commit(self) -> Item | None:
-        """Commit; if there is a turn to be had, claim for it in the same round trip."""
-        self.next_turn = self.cycle.agenda.take_free()
+        """Commit; if there is a turn to be had, claim for it in the same round trip.
+
+        Not where a session is shared: others come in between two transactions.
+        """
+        if is_session(self.connection):
+            self.next_turn = self.cycle.agenda.take_free()
         if self.next_turn is None:
             self.connection.commit()
             return None

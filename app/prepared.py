@@ -19,7 +19,7 @@ from psycopg2 import extensions
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from app.database import PREPARES
+from app.database import SESSION_OF_ITS_OWN
 from app.socket_timeout import TimedConnection
 
 Row = tuple[Any, ...]
@@ -50,7 +50,7 @@ class Prepared:
     def prepare(self, connection: Connection) -> None:
         """Plan it on this connection, unless it is already, or nothing may be prepared."""
         done: set[str] = connection.info.setdefault("prepared", set())
-        if self.name not in done and _prepares(connection):
+        if self.name not in done and is_session(connection):
             connection.exec_driver_sql(self._declaration)
             done.add(self.name)
 
@@ -74,7 +74,7 @@ class Prepared:
     def _sent(self, connection: Connection, values: Mapping[str, object]) -> tuple[str, Arguments]:
         # an id as plain text: it has its parameter's type anyway, and a cast is parsed for each
         plain = {name: str(v) if type(v) is UUID else v for name, v in values.items()}
-        if _prepares(connection):
+        if is_session(connection):
             return self._call, [plain[name] for name in self.parameters]
         return self._whole, plain
 
@@ -97,8 +97,9 @@ class Prepared:
         return re.sub(r"(?<!:):(\w+)", lambda match: places[match[1]], self.sql)
 
 
-def _prepares(connection: Connection) -> bool:
-    return bool(connection.get_execution_options().get(PREPARES, True))
+def is_session(connection: Connection) -> bool:
+    """Whether a statement can be prepared on it, and a transaction's end begin the next one."""
+    return bool(connection.get_execution_options().get(SESSION_OF_ITS_OWN, True))
 
 
 def _line(connection: Connection) -> TimedConnection:

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 from threading import Lock
 from uuid import UUID
 from weakref import WeakKeyDictionary
@@ -200,7 +199,7 @@ class Relay:
             began = time.time_ns()
             verdicts = self.sender.send([record(row) for row in going], deadline, self.stopping)
             sent = list(zip(going, verdicts, strict=True))
-            self.tell(facts.MessagesSent(began, time.time_ns(), partial(answers, sent)))
+            self.tell(facts.MessagesSent(began, time.time_ns(), answers(sent)))
             tried += sent
             for row, verdict in sent:
                 if verdict.answer is not Answer.ACKNOWLEDGED:

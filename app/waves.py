@@ -1,7 +1,7 @@
 """What a batch sends at once: waves that hold a key no more than once, row by row a record (O3)."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 from app import facts
@@ -23,17 +23,21 @@ def record(row: Row) -> Record:
     return Record(row.topic, row.key.encode(), row.payload.encode(), headers)
 
 
-def answers(tried: Tried) -> Iterator[facts.Answer]:
-    """What may be told of them: never their content (D5)."""
-    for row, verdict in tried:
-        headers = row.headers or {}
-        yield facts.Answer(
-            row.message_id,
-            row.topic,
-            headers.get("correlation-id"),
-            headers.get("traceparent"),
-            None if verdict.answer is Answer.ACKNOWLEDGED else verdict.error,
-        )
+def answers(tried: Tried) -> Callable[[], Iterator[facts.Answer]]:
+    """What may be told of them, to who asks: never their content, not even by a repr (D5)."""
+
+    def tell() -> Iterator[facts.Answer]:
+        for row, verdict in tried:
+            headers = row.headers or {}
+            yield facts.Answer(
+                row.message_id,
+                row.topic,
+                headers.get("correlation-id"),
+                headers.get("traceparent"),
+                None if verdict.answer is Answer.ACKNOWLEDGED else verdict.error,
+            )
+
+    return tell
 
 
 def waves(rows: Sequence[Row]) -> Iterator[list[Row]]:

@@ -14,8 +14,10 @@ from tests.interleaving.step import (
     Step,
     Tables,
     locked_nothing,
+    of_commit_and,
     of_end,
     of_statement,
+    takes_along,
     visible,
 )
 
@@ -106,12 +108,17 @@ class Actor:
     def _before_statement(
         self, connection: Connection, _cursor: object, statement: str, *_more: object
     ) -> None:
-        self._stop(of_statement(statement, self._held_by(connection)), connection)
+        if claim := takes_along(statement):
+            touched = frozenset(self._touched[backend_of(connection)])
+            self._stop(of_commit_and(of_statement(claim, NONE), touched), connection)
+            self._forget(connection)
+        else:
+            self._stop(of_statement(statement, self._held_by(connection)), connection)
 
     def _after_statement(
         self, connection: Connection, cursor: Any, statement: str, *_more: object
     ) -> None:
-        step = of_statement(statement, NONE)
+        step = of_statement(takes_along(statement) or statement, NONE)
         if not locked_nothing(step, cursor.rowcount):
             self._held[backend_of(connection)] |= step.locks
             self._touched[backend_of(connection)] |= step.locks | step.reads
@@ -125,7 +132,10 @@ class Actor:
     def _end(self, kind: Kind, connection: Connection) -> None:
         touched = frozenset(self._touched[backend_of(connection)])
         self._stop(of_end(kind, touched), connection)
-        del self._touched[backend_of(connection)]
+        self._forget(connection)
+
+    def _forget(self, connection: Connection) -> None:
+        self._touched.pop(backend_of(connection), None)
         self._held.pop(backend_of(connection), None)
 
     def _held_by(self, connection: Connection) -> Tables:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
+from app.prepared import COMMIT_AND
+
 Tables = frozenset[str]
 NONE: Tables = frozenset()
 
@@ -79,6 +81,11 @@ _EXECUTE = re.compile(r"EXECUTE (\w+)")
 _VERB = re.compile(r"\s*(\w+)")
 
 
+def takes_along(sql: str) -> str | None:
+    """What is sent along with a commit, if this is one."""
+    return sql.removeprefix(COMMIT_AND) if sql.startswith(COMMIT_AND) else None
+
+
 def of_statement(sql: str, held: Tables) -> Step:
     """The step that sending this statement is, in a transaction that holds rows of these tables."""
     if prepared := _EXECUTE.match(sql):
@@ -98,6 +105,12 @@ def of_statement(sql: str, held: Tables) -> Step:
     locks = _LOCKED.get(label, frozenset({touched[0]}))
     first = touched[0] if touched[0] in locks else "".join(locks)
     return Step(named or label, Kind.LOCK, locks, reads, first, held)
+
+
+def of_commit_and(claim: Step, touched: Tables) -> Step:
+    """A commit that takes a claim along: one step, an end that others may meet at either's rows."""
+    reached = touched | claim.locks | claim.reads
+    return Step(f"commit, {claim.label}", Kind.COMMIT, reached, reached)
 
 
 def of_end(kind: Kind, touched: Tables) -> Step:

@@ -1,0 +1,72 @@
+"""A commit that takes the next claim along: either can fail, and which one did is told apart."""
+
+import threading
+
+from sqlalchemy import Engine
+
+from app.store.runs import Outcome
+from tests.gate import PATIENCE, gate
+from tests.neighbour import Neighbour, holding, wait_for_a_waiter
+from tests.world import HOUR, MINUTE, World
+
+FAILED_BEFORE = """INSERT INTO calendar.expiry_failures
+    (appointment_id, rule, first_failed_at, last_failed_at, last_run_id)
+    VALUES (:id, 'mended since', now() - interval '1 hour', now() - interval '1 hour', 'earlier')"""
+REFUSED_AT_COMMIT = """
+CREATE FUNCTION calendar.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'not today' USING ERRCODE = '23514'; END $$;
+CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON calendar.appointments
+    DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (NEW.id = '{appointment}') EXECUTE FUNCTION calendar.refuse();
+"""
+
+
+def test_c4_a_commit_that_is_refused_costs_its_item_only(world: World) -> None:
+    made = [world.appointment(expires_in=-(20 - n) * MINUTE) for n in range(5)]
+    world.execute(REFUSED_AT_COMMIT.format(appointment=made[1].appointment))
+    before = world.state(made[1])
+    report = world.run(connections=1)
+    assert (report.outcome, report.expired, report.failed) == (Outcome.COMPLETED, 4, 1)
+    assert world.state(made[1]) == before
+    assert world.failures()[made[1].appointment]["sqlstate"] == "23514"
+    assert len(world.messages()) == 2 * 4
+
+
+def test_c4_one_that_failed_before_has_its_try_though_the_commit_before_it_was_refused(
+    world: World,
+) -> None:
+    """Its turn comes along with that commit: of two, the second is for those that failed."""
+    refused, again = world.appointment(expires_in=-HOUR), world.appointment()
+    world.execute(FAILED_BEFORE, id=again.appointment)
+    world.execute(REFUSED_AT_COMMIT.format(appointment=refused.appointment))
+    report = world.run(connections=1, batch_size=2)
+    assert (report.outcome, report.expired, report.failed) == (Outcome.COMPLETED, 1, 1)
+    assert world.status(again) == "Expired"
+    assert list(world.failures()) == [refused.appointment]
+
+
+def test_c5_what_was_committed_counts_though_the_claim_that_went_along_failed(
+    world: World, engine: Engine
+) -> None:
+    """Somebody waits to lock a table that claims read, and gets it with the commit."""
+    made = [world.appointment(expires_in=-(20 - n) * MINUTE) for n in range(3)]
+    reported = threading.Event()
+
+    def lock() -> None:
+        with holding(engine, "LOCK TABLE calendar.expiry_failures"):
+            assert reported.wait(PATIENCE)
+
+    with gate(engine, "COMMIT AND CHAIN") as before_the_commit:
+        cycle = Neighbour(lambda: world.run(connections=1))
+        before_the_commit.wait_reached()
+        locker = Neighbour(lock)
+        wait_for_a_waiter(engine)
+        before_the_commit.release()
+        report = cycle.result()
+    reported.set()
+    locker.result()
+    assert (report.outcome, report.expired, report.failed) == (Outcome.FAILED, 1, 0)
+    assert report.detail == "PostgreSQL refused the work (LockNotAvailable, SQLSTATE 55P03)."
+    assert [world.status(one) for one in made] == ["Expired", "Pending", "Pending"]
+    assert len(world.messages()) == 2
+    assert world.run().expired == 2
