@@ -8,7 +8,8 @@ the tasks themselves, so that it holds in a foreign app too; what such an app is
 from kombu import Queue
 from kombu.transport import TRANSPORT_ALIASES
 
-from app.settings import AppointmentTimeoutSettings, BrokerSettings, OutboxSettings, SettingsError
+from app.environment import SettingsError
+from app.settings import AppointmentTimeoutSettings, BrokerSettings, OutboxSettings
 from tasks import timetable
 
 try:  # every celery command starts here: one sentence, no traceback

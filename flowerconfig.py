@@ -7,7 +7,8 @@ own page and the API have the whole result.
 from ast import literal_eval
 from typing import Any
 
-from app.settings import SettingsError, TelemetrySettings
+from app.environment import SettingsError
+from app.settings import TelemetrySettings
 from app.telemetry import logs
 
 try:

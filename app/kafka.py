@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from app.environment import SettingsError
 from app.kafka_options import DELIVERY_SECONDS, configuration
-from app.settings import KafkaSettings, SettingsError
+from app.settings import KafkaSettings
 
 # Refused for the sake of the topic: every message of it, and no neighbour.
 _TOPIC_CODES = {

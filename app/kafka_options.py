@@ -2,7 +2,8 @@
 
 from confluent_kafka import KafkaException, Producer
 
-from app.settings import KafkaSettings, SettingsError
+from app.environment import SettingsError
+from app.settings import KafkaSettings
 
 DELIVERY_SECONDS = 8.0
 """After so long without an acknowledgement a message has failed; it is sent again later."""

@@ -9,10 +9,10 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import facts, schema
+from app.environment import SettingsError
 from app.kafka import Sender
 from app.relay import Relay
 from app.report import DrainOptions, DrainReport
-from app.settings import SettingsError
 from app.store import errors, runs
 from app.store.runs import Job, Outcome
 

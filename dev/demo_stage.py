@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.domain.law import Refusal
 from app.domain.outbox import TOPICS
-from app.settings import SettingsError
+from app.environment import SettingsError
 from app.store import errors
 from dev.demo_given import own_corners
 from dev.demo_plot import Plot

@@ -32,7 +32,7 @@ def _stay(directory: Path, *, memorable: bool) -> None:
     from rich.console import Console  # noqa: PLC0415
     from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
-    from app.settings import SettingsError  # noqa: PLC0415
+    from app.environment import SettingsError  # noqa: PLC0415
     from app.store import errors  # noqa: PLC0415
     from dev.up_product import MEMORABLE, Up  # noqa: PLC0415
 

@@ -9,7 +9,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import database, facts
-from app.settings import AppointmentTimeoutSettings, SettingsError
+from app.environment import SettingsError
+from app.settings import AppointmentTimeoutSettings
 from app.store import runs
 from app.store.runs import Job, Outcome
 from app.telemetry import logs, traces

@@ -7,11 +7,11 @@ from celery import signals
 from sqlalchemy.exc import SQLAlchemyError
 
 from app import database, kafka, schema
+from app.environment import SettingsError
 from app.settings import (
     AppointmentTimeoutSettings,
     KafkaSettings,
     OutboxSettings,
-    SettingsError,
     TelemetrySettings,
     TracingSettings,
 )

@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import make_url
 
 from app import database, settings
+from app.environment import SettingsError
 from app.settings import (
     AppointmentTimeoutSettings,
     BrokerSettings,
     DatabaseSettings,
     KafkaSettings,
     OutboxSettings,
-    SettingsError,
     TelemetrySettings,
     TracingSettings,
 )

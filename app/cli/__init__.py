@@ -23,8 +23,8 @@ def _sentence(trouble: Exception) -> str | None:
     from sqlalchemy.exc import SQLAlchemyError
 
     from app.domain.law import Refusal
+    from app.environment import SettingsError
     from app.schema import SchemaError
-    from app.settings import SettingsError
     from app.store import errors
 
     if isinstance(trouble, SettingsError | SchemaError | Refusal):

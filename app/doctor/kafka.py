@@ -8,7 +8,8 @@ from app.doctor.cluster import NoAnswer
 from app.doctor.complaint import Complaint
 from app.doctor.settings import of
 from app.domain.outbox import TOPICS
-from app.settings import KafkaSettings, SettingsError
+from app.environment import SettingsError
+from app.settings import KafkaSettings
 
 _UNWISE = (
     ("partitioner", "murmur2_random", "keys go elsewhere than a Java producer puts them"),

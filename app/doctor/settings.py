@@ -6,12 +6,11 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from app.doctor.complaint import Complaint, NotExamined
+from app.environment import SettingsError, SettingsGroup
 from app.settings import (
     GROUPS,
     AppointmentTimeoutSettings,
     OutboxSettings,
-    SettingsError,
-    SettingsGroup,
     table,
 )
 

@@ -13,6 +13,7 @@ from rich.table import Column, Table
 from dev.bench import page
 from dev.bench.command import Wish, read
 from dev.bench.figure import Figure, StructureError
+from dev.bench.room import Room, gigabytes, too_small, watched
 from dev.bench.stage import Stage
 from dev.bench.table import Row, table
 from dev.processes import ROOT, Ending, sentence, shown
@@ -31,20 +32,24 @@ def run(argv: Sequence[str]) -> int | str:
         return 0
     directory = ROOT / ".run" / "bench" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
     directory.mkdir(parents=True)
+    rows: list[Row] = []
     try:
-        rows = _measure(wish, directory, console)
+        if not wish.short and (refusal := too_small(directory)):
+            return refusal
+        with watched(directory) as room:
+            _measure(wish, directory, console, rows, room)
     except ServerError as error:
         return f"The bench could not be run: {sentence(error)}"
     except StructureError as error:
         return f"The structure is broken: {error}."
-    finally:
+    finally:  # what was measured before is not lost with it
         shutil.rmtree(directory, ignore_errors=True)
-    _report(wish, rows, console)
+        _report(wish, rows, console)
     return 0
 
 
-def _measure(wish: Wish, directory: Path, console: Console) -> list[Row]:
-    rows: list[Row] = []
+def _measure(wish: Wish, directory: Path, console: Console, rows: list[Row], room: Room) -> None:
+    """Row by row; the rows are the caller's to report, whatever ends this."""
     with Progress(console) as progress, Ending() as ending:
         stage = Stage(directory, ending, short=wish.short, kind=wish.kind)
         began = time.monotonic()
@@ -62,11 +67,15 @@ def _measure(wish: Wish, directory: Path, console: Console) -> list[Row]:
             progress.say(f"{figure.name:22} {ratio:>9} ({reach}) {row.verdict}")
             for line in (*row.sides, *measured.notes):
                 progress.say(f"    [dim]{line}[/]")
+            room.require()
         progress.chapter("the end")
-    return rows
+        minutes = (time.monotonic() - began) / 60
+        progress.say(f"{minutes:.0f} minutes, and {gigabytes(room.taken)} of disk at the highest")
 
 
 def _report(wish: Wish, rows: Sequence[Row], console: Console) -> None:
+    if not rows:
+        return
     console.print()
     console.print(table(rows))
     if wish.short:

@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import Engine, make_url
 
 from app import audit, database, migrations
-from app.settings import DatabaseSettings, SettingsError
+from app.environment import SettingsError
+from app.settings import DatabaseSettings
 from app.store import catalogue
 from dev.servers.postgres import Postgres
 from tests.world import World

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 import pytest
 
 from app import kafka_options
-from app.settings import GROUPS, KafkaSettings, SettingsGroup, table
+from app.environment import SettingsGroup
+from app.settings import GROUPS, KafkaSettings, table
 
 _OTHERS = ("FLOWER_", "OTEL_")
 """Flower's and OpenTelemetry's own."""

@@ -5,7 +5,8 @@ import os
 import pytest
 
 from app import kafka, kafka_options
-from app.settings import KafkaSettings, SettingsError
+from app.environment import SettingsError
+from app.settings import KafkaSettings
 
 BARE = {
     **kafka_options.DEFAULTS,
