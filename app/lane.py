@@ -5,7 +5,8 @@ that items share no fate. Its commit takes the next one's claim along.
 """
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import Connection
@@ -15,7 +16,7 @@ from app.agenda import Turn
 from app.cycle import Cycle
 from app.domain.booking import Ending
 from app.domain.law import Refusal
-from app.prepared import FollowUpError, is_session
+from app.prepared import is_session
 from app.store import claims, endings, errors, failures
 from app.store.claims import Claim, Wanted
 from app.store.failures import Failure
@@ -28,7 +29,8 @@ class Item:
 
     turn: Turn
     claim: Claim | None
-    began: int = field(default_factory=time.time_ns)
+    began: int
+    """The claim, in nanoseconds since the epoch."""
 
 
 @dataclass
@@ -76,7 +78,8 @@ class Lane:
             self.cycle.agenda.give_back(expired=False)
             return None
         with self.cycle.trace(claim.booking.appointment, item.began) as traceparent:
-            return self.expire(claim, traceparent)
+            following = self.expire(claim, traceparent)
+        return following() if following else None
 
     def admitted(self, item: Item) -> Claim | None:
         """What is to be expired now; None: nobody is left, it is held, or was tried before."""
@@ -92,16 +95,13 @@ class Lane:
         admitted = not claim.held_part and agenda.admit(claim.booking.appointment.id)
         return claim if admitted else None
 
-    def expire(self, claim: Claim, traceparent: str | None) -> Item | None:
+    def expire(self, claim: Claim, traceparent: str | None) -> Callable[[], Item] | None:
         """What the law says, written and committed, or rolled back."""
         appointment_id = claim.booking.appointment.id
         try:
             ending = claim.booking.expire(self.cycle.as_of, self.cycle.report.run_id, traceparent)
             endings.save_ending(self.connection, ending)
             following = self.commit()
-        except FollowUpError as follow_up:  # it has expired, whatever became of the next one
-            self.expired(claim, ending)
-            raise follow_up.error from follow_up
         except endings.VersionConflictError as conflict:
             self.lose(appointment_id, errors.failure(conflict))
         except Refusal as refusal:
@@ -118,10 +118,11 @@ class Lane:
         self.cycle.agenda.give_back(expired=False)
         return None
 
-    def commit(self) -> Item | None:
+    def commit(self) -> Callable[[], Item] | None:
         """Commit; if there is a turn to be had, claim for it in the same round trip.
 
-        Not where a session is shared: others come in between two transactions.
+        Not where a session is shared: others come in between two transactions. An error means that
+        nothing is committed; what became of the claim is told by a call of what is returned.
         """
         if is_session(self.connection):
             self.next_turn = self.cycle.agenda.take_free()
@@ -129,9 +130,9 @@ class Lane:
             self.connection.commit()
             return None
         began = time.time_ns()
-        claim = claims.commit_and_claim(self.connection, self.wanted(self.next_turn))
+        came = claims.commit_and_claim(self.connection, self.wanted(self.next_turn))
         turn, self.next_turn = self.next_turn, None
-        return Item(turn, claim, began)
+        return lambda: Item(turn, came(), began)
 
     def expired(self, claim: Claim, ending: Ending) -> None:
         """The bound is used up by one; count and tell."""

@@ -7,11 +7,11 @@ hear that it was done (S5).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 from uuid import UUID
 
 import psycopg2
@@ -24,15 +24,9 @@ from app.socket_timeout import TimedConnection
 
 Row = tuple[Any, ...]
 Arguments = Mapping[str, object] | list[object]
+Came = Callable[[], Row | None]
+"""The first row of what has come back."""
 COMMIT_AND = "COMMIT AND CHAIN; "
-
-
-class FollowUpError(Exception):
-    """The commit is done; the statement that was sent along with it has failed with `error`."""
-
-    def __init__(self, error: DBAPIError) -> None:
-        super().__init__("failed after the commit")
-        self.error = error
 
 
 @dataclass(frozen=True)
@@ -56,20 +50,26 @@ class Prepared:
 
     def run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
         """Run it for its first row; `prepare` must have been called on this connection."""
-        return _send(connection, *self._sent(connection, values))
+        return _send(connection, *self._sent(connection, values))()
 
-    def commit_and_run(self, connection: Connection, values: Mapping[str, object]) -> Row | None:
+    def commit_and_run(self, connection: Connection, values: Mapping[str, object]) -> Came:
         """Commit, and run it as the first of the next transaction: one round trip for both.
 
-        An error means, as from a commit, that nothing was committed; FollowUpError, that it was.
+        An error means, as from any commit, that nothing was committed. What became of the statement
+        is told, its error raised, by a call of what is returned.
         """
         sql, arguments = self._sent(connection, values)
         try:
             return _send(connection, COMMIT_AND + sql, arguments)
         except DBAPIError as error:
-            if _line(connection).info.transaction_status == extensions.TRANSACTION_STATUS_INERROR:
-                raise FollowUpError(error) from error  # only within a transaction, so the next one
-            raise
+            if _line(connection).info.transaction_status != extensions.TRANSACTION_STATUS_INERROR:
+                raise
+            of_statement = error  # only within a transaction, so the next one: the commit is done
+
+        def failed() -> NoReturn:
+            raise of_statement
+
+        return failed
 
     def _sent(self, connection: Connection, values: Mapping[str, object]) -> tuple[str, Arguments]:
         # an id as plain text: it has its parameter's type anyway, and a cast is parsed for each
@@ -106,10 +106,10 @@ def _line(connection: Connection) -> TimedConnection:
     return cast(TimedConnection, connection.connection.dbapi_connection)
 
 
-def _send(connection: Connection, sql: str, arguments: Arguments) -> Row | None:
+def _send(connection: Connection, sql: str, arguments: Arguments) -> Came:
     """Past SQLAlchemy's results, which cost more than the statement; who listens to it hears it.
 
-    Within its transaction, and with its errors. The first row.
+    Within its transaction, and with its errors.
     """
     if not connection.in_transaction():
         connection.begin()
@@ -130,5 +130,9 @@ def _send(connection: Connection, sql: str, arguments: Arguments) -> Row | None:
             connection_invalidated=bool(line.closed),
             dialect=connection.dialect,
         ) from error
-    connection.dispatch.after_cursor_execute(connection, cursor, *sent, context, False)
-    return extensions.cursor.fetchone(cursor)  # it has come already: there is no wait to be timed
+
+    def came() -> Row | None:
+        connection.dispatch.after_cursor_execute(connection, cursor, *sent, context, False)
+        return extensions.cursor.fetchone(cursor)  # it is here already: no wait to be timed
+
+    return came

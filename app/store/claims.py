@@ -5,6 +5,7 @@ cursor, which is also the lower bound of the index scan: dead entries in front o
 has expired before, cost nothing even while an old snapshot keeps them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -177,9 +178,13 @@ def claim(connection: Connection, wanted: Wanted) -> Claim | None:
     return _claim(wanted.statement.run(connection, wanted.values))
 
 
-def commit_and_claim(connection: Connection, wanted: Wanted) -> Claim | None:
-    """Commit what was written, and claim in the next transaction; FollowUpError: only the first."""
-    return _claim(wanted.statement.commit_and_run(connection, wanted.values))
+def commit_and_claim(connection: Connection, wanted: Wanted) -> Callable[[], Claim | None]:
+    """Commit what was written, and claim in the next transaction; an error: nothing is committed.
+
+    What came of the claim is told by a call of what is returned.
+    """
+    came = wanted.statement.commit_and_run(connection, wanted.values)
+    return lambda: _claim(came())
 
 
 def _claim(row: Row | None) -> Claim | None:

@@ -1,9 +1,14 @@
 """A commit that takes the next claim along: either can fail, and which one did is told apart."""
 
 import threading
+from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from sqlalchemy import Engine
 
+from app.domain.booking import Booking
+from app.store import claims, rows
 from app.store.runs import Outcome
 from tests.gate import PATIENCE, gate
 from tests.neighbour import Neighbour, holding, wait_for_a_waiter
@@ -70,3 +75,25 @@ def test_c5_what_was_committed_counts_though_the_claim_that_went_along_failed(
     assert [world.status(one) for one in made] == ["Expired", "Pending", "Pending"]
     assert len(world.messages()) == 2
     assert world.run().expired == 2
+
+
+def test_c5_what_was_committed_counts_though_what_went_along_cannot_be_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = [world.appointment(expires_in=-(20 - n) * MINUTE) for n in range(3)]
+    came = 0
+
+    def read_but_the_second(row: Sequence[Any]) -> Booking:
+        nonlocal came
+        came += 1
+        if came == 2:
+            raise ValueError("nobody thought of this")
+        return rows.booking(row)
+
+    monkeypatch.setattr(claims, "booking", read_but_the_second)
+    with pytest.raises(ValueError, match="nobody thought of this"):
+        world.run(connections=1)
+    assert [world.status(one) for one in made] == ["Expired", "Pending", "Pending"]
+    assert not world.failures()
+    kept = world.one("SELECT outcome, result ->> 'ExpiredCount' AS expired FROM calendar.job_runs")
+    assert kept == {"outcome": "failed", "expired": "1"}
