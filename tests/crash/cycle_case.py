@@ -20,15 +20,19 @@ FAILED_BEFORE = """INSERT INTO calendar.expiry_failures
 
 
 class CycleScene:
-    """Each way that an item can go: released, expired, poison, and tried again after a failure."""
+    """Each way that an item can go: released, expired, poison, and tried again after a failure.
 
-    def __init__(self, lane: Lane) -> None:
+    For several connections so many more that each goes on from one to the next.
+    """
+
+    def __init__(self, lane: Lane, connections: int) -> None:
         world = lane.world
         world.execute(CLEAR)
         self.poison = world.appointment(event_status="Completed", reminders=("Sent",)).appointment
         mended = world.appointment()
         world.execute(FAILED_BEFORE, id=mended.appointment)
         others = [world.appointment(), world.appointment(starts_in=30 * MINUTE)]
+        others += [world.appointment() for _ in range(2 * (connections - 1))]
         self.healthy = {made.appointment for made in (mended, *others)}
 
     def violations(self, rows: Rows) -> list[str]:
@@ -55,7 +59,7 @@ class CycleScene:
 
 def points_of(lane: Lane, order: Order) -> list[Point]:
     """Those that one undisturbed cycle meets."""
-    CycleScene(lane)
+    CycleScene(lane, order.connections)
     fate = lane.fork(replace(order, url=lane.url, run_id="recorder", strike=NOTHING))
     assert fate.error is None, fate.error
     return fate.points
@@ -65,7 +69,7 @@ def case(kafka: Kafka, order: Order) -> Case:
     """One point of a cycle with so many connections, struck the way the order says."""
 
     def strike(lane: Lane, at: Point) -> Struck:
-        scene = CycleScene(lane)
+        scene = CycleScene(lane, order.connections)
         run_id = str(uuid4())
         fate = lane.fork(replace(order, url=lane.url, run_id=run_id, at=at))
         seconds = lane.seconds_until_free()
