@@ -12,8 +12,8 @@ from typing import Any
 
 from dev.bench import plot, scaling
 from dev.bench.catalogue import FIGURES
-from dev.bench.stage import SETTINGS
-from dev.bench.table import Row, markdown
+from dev.bench.stage import APACHE, EMBEDDED, SETTINGS
+from dev.bench.table import markdown
 
 _SERVER = ", ".join(f"{name}={value}" for name, value in SETTINGS.items())
 _INTRODUCTION = f"""# Benchmarks
@@ -24,27 +24,29 @@ Each figure divides two things that were measured in turns, in the same run, on 
 machines differ, and so does one machine from minute to minute. Given is the median of the rounds
 and, as its noise, what half of them lie between. PostgreSQL waits for the disk at every commit
 ({_SERVER}); Kafka acknowledges with acks=all to an idempotent producer.
+The broker is the embedded one, and in lines that end in -apache Apache Kafka (`--kafka apache`).
 What stands in the way of those that were missed, and what was refused, says
 [decision 7](../decisions/0007-lanes-in-cycle-and-drain.md).
 """
 
 
-def write(directory: Path, command: str, rows: Sequence[Row]) -> None:
-    """Renew the measured figures, the page and the plots."""
+def write(directory: Path, command: str, rows: Sequence[Mapping[str, Any]], kind: str) -> None:
+    """Renew the measured figures (as `Row.as_json` has them), the page and the plots."""
     directory.mkdir(parents=True, exist_ok=True)
     kept = directory / "figures.json"
     known: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
     day = datetime.now(UTC).date().isoformat()
     made = {"command": command, "day": day, "cores": os.cpu_count()}
-    fresh = {row.figure.name: {**row.as_json(), **made} for row in rows}
+    fresh = {_shown(row["figure"], kind): {**row, **made} for row in rows}
     known |= json.loads(json.dumps(fresh, default=str))
-    known = {name: known[name] for name in FIGURES if name in known}
+    both = [_shown(name, broker) for name in FIGURES for broker in (EMBEDDED, APACHE)]
+    known = {name: known[name] for name in both if name in known}
     kept.write_text(json.dumps(known, indent=1) + "\n")
     parts = [
         _INTRODUCTION,
-        markdown([row["cells"] for row in known.values()]),
+        markdown([[name, *row["cells"][1:]] for name, row in known.items()]),
         "\n## What was measured\n",
-        *map(_sides, known.values()),
+        *(_sides(name, row) for name, row in known.items()),
     ]
     for name, row in known.items():
         if row["series"]:
@@ -55,10 +57,15 @@ def write(directory: Path, command: str, rows: Sequence[Row]) -> None:
         scaling.renew(known, page)
 
 
-def _sides(row: Mapping[str, Any]) -> str:
+def _shown(figure: str, kind: str) -> str:
+    """A figure's name on the page; with the real Apache Kafka it is another one."""
+    return figure if kind == EMBEDDED else f"{figure}-{kind}"
+
+
+def _sides(name: str, row: Mapping[str, Any]) -> str:
     before, after = row["load"]
     where = f"{row['day']}, {row['cores']} cores, load average {before:.1f} to {after:.1f}"
-    return f"* **{row['figure']}** ({where}): {'; '.join(row['sides'])}. `{row['command']}`"
+    return f"* **{name}** ({where}): {'; '.join(row['sides'])}. `{row['command']}`"
 
 
 def _below(row: Mapping[str, Any]) -> str:

@@ -60,6 +60,7 @@ def _measure(wish: Wish, directory: Path, console: Console, rows: list[Row], roo
                 break
             progress.chapter(f"{number} of {len(wish.figures)}, {figure.name}")
             progress.phase(figure.says)
+            os.sync()  # what one figure has left to write is not the next one's wait
             before = os.getloadavg()[0]
             measured = figure.measure(stage)
             rows.append(row := Row(figure, measured, (before, os.getloadavg()[0])))
@@ -81,10 +82,11 @@ def _report(wish: Wish, rows: Sequence[Row], console: Console) -> None:
     if wish.short:
         console.print("The short mode looks at the structure: its times mean nothing.")
     console.print(f"The same again: {wish.command}")
+    whole = [row.as_json() for row in rows]
     if wish.json is not None:
-        wish.json.write_text(json.dumps([row.as_json() for row in rows], indent=1, default=str))
+        wish.json.write_text(json.dumps(whole, indent=1, default=str))
     if wish.write is not None:
-        page.write(wish.write, wish.command, rows)
+        page.write(wish.write, wish.command, whole, wish.kind)
         console.print(f"Written to {shown(wish.write.resolve())}.")
 
 

@@ -4,7 +4,6 @@ It reads what it is to do from its input, a JSON object a line, and answers in t
 """
 
 import json
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from dev.bench import by_hand, limits
 Answer = dict[str, Any]
 
 _LANES, _MOST_LANES = 4, 6
-_PAGE = resource.getpagesize()
 
 
 class Worker:
@@ -119,10 +117,15 @@ class Worker:
         return {"rate": limits.read_and_mark(self.engine, batch)}
 
     def memory(self) -> Answer:
-        """Bytes now, and at the highest."""
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return {"now": pages * _PAGE, "peak": peak}
+        """Bytes now, and at the highest: of this program, not of the one that started it."""
+        status = Path("/proc/self/status").read_text()
+        now, peak = (_kilobytes(status, name) * 1024 for name in ("VmRSS", "VmHWM"))
+        return {"now": now, "peak": peak}
+
+
+def _kilobytes(status: str, name: str) -> int:
+    line = next(line for line in status.splitlines() if line.startswith(f"{name}:"))
+    return int(line.split()[1])
 
 
 def main() -> None:

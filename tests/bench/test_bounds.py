@@ -1,14 +1,15 @@
-"""What bounds a run of `make bench`, and what is left of one that breaks."""
+"""What bounds a run of `make bench`, what is left of one that breaks, and what its page shows."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dev.bench import command, room, run
+from dev.bench import command, page, room, run
 from dev.bench.figure import STATED, Figure, Measured, Ratio, Samples, StructureError
 from dev.bench.room import LIMIT_BYTES, Room
-from dev.bench.stage import Stage
+from dev.bench.stage import APACHE, EMBEDDED, Stage
 
 WHOLE = Measured(Ratio([2.0]), {"side": Samples([4.0])})
 
@@ -41,3 +42,24 @@ def test_a_run_that_takes_more_of_the_disk_than_it_may_is_broken() -> None:
 def test_a_full_run_does_not_begin_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "LIMIT_BYTES", 10**18)
     assert "make room, or run it with --short" in str(run.run(["--only", "help"]))
+
+
+def test_both_brokers_are_shown_and_a_run_renews_what_it_measured_only(tmp_path: Path) -> None:
+    def row(figure: str, verdict: str) -> dict[str, Any]:
+        cells = [figure, "one thing ÷ another", "≥ 1", "2.00", "1.90 to 2.10", verdict]
+        return {"figure": figure, "cells": cells, "sides": [], "load": [0, 0], "series": {}}
+
+    page.write(tmp_path, "first", [row("drain", "missed"), row("month", "reached")], EMBEDDED)
+    page.write(tmp_path, "real", [row("drain", "reached")], APACHE)
+    page.write(tmp_path, "again", [row("drain", "stated")], EMBEDDED)
+    lines = (tmp_path / "README.md").read_text().splitlines()
+    shown = {line.split(" | ")[0]: line for line in lines if "one thing ÷ another" in line}
+    assert list(shown) == ["| drain", "| drain-apache", "| month"]
+    verdicts = [line.split(" | ")[-1] for line in shown.values()]
+    assert verdicts == ["stated |", "reached |", "reached |"]
+    kept = json.loads((tmp_path / "figures.json").read_text())
+    assert {name: one["command"] for name, one in kept.items()} == {
+        "drain": "again",
+        "drain-apache": "real",
+        "month": "first",
+    }
