@@ -117,8 +117,8 @@ def _measured(figures: Figures, figure: str, side: str) -> float:
 def _or_not(figures: Figures, figure: str, side: str, unit: str) -> str:
     if figure not in figures:
         return "not yet"
-    value = _measured(figures, figure, side)
-    return f"{value:,.0f}{unit}" if value >= 1_000 else f"{value:,.3g}{unit}"
+    three = float(f"{_measured(figures, figure, side):.3g}")  # places that mean something
+    return f"{three:,g}{unit}"
 
 
 def _up(number: float) -> int:
