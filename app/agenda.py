@@ -64,6 +64,11 @@ class Agenda:
         with self._changed:
             return self._take()
 
+    def keep(self, turn: Turn) -> Turn | None:
+        """A turn that was taken and not used; None when the cycle is over meanwhile."""
+        with self._changed:
+            return None if self._over() else turn
+
     def _take(self) -> Turn | None:
         if self._over() or self._permits == 0:
             return None

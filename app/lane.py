@@ -57,7 +57,8 @@ class Lane:
 
     def take(self) -> Item | None:
         """The next item, claimed in a transaction of its own; None when the cycle is over."""
-        turn, self.next_turn = self.next_turn or self.cycle.agenda.take(), None
+        agenda, kept = self.cycle.agenda, self.next_turn
+        turn, self.next_turn = agenda.keep(kept) if kept else agenda.take(), None
         if turn is None:
             return None
         began = time.time_ns()
@@ -100,8 +101,8 @@ class Lane:
         appointment_id = claim.booking.appointment.id
         try:
             ending = claim.booking.expire(self.cycle.as_of, self.cycle.report.run_id, traceparent)
-            endings.save_ending(self.connection, ending)
-            following = self.commit()
+            written = endings.save_ending(self.connection, ending)
+            following = self.commit(written)
         except endings.VersionConflictError as conflict:
             self.lose(appointment_id, errors.failure(conflict))
         except Refusal as refusal:
@@ -118,11 +119,11 @@ class Lane:
         self.cycle.agenda.give_back(expired=False)
         return None
 
-    def commit(self) -> Callable[[], Item] | None:
+    def commit(self, written: str) -> Callable[[], Item] | None:
         """Commit; if there is a turn to be had, claim for it in the same round trip.
 
-        Not where a session is shared: others come in between two transactions. An error means that
-        nothing is committed; what became of the claim is told by a call of what is returned.
+        Not where a session is shared: others come in between two transactions. What became of the
+        claim is told by a call of what is returned.
         """
         if is_session(self.connection):
             self.next_turn = self.cycle.agenda.take_free()
@@ -130,7 +131,7 @@ class Lane:
             self.connection.commit()
             return None
         began = time.time_ns()
-        came = claims.commit_and_claim(self.connection, self.wanted(self.next_turn))
+        came = claims.commit_and_claim(self.connection, self.wanted(self.next_turn), written)
         turn, self.next_turn = self.next_turn, None
         return lambda: Item(turn, came(), began)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 from uuid import UUID
 
 import psycopg2
@@ -55,21 +55,10 @@ class Prepared:
     def commit_and_run(self, connection: Connection, values: Mapping[str, object]) -> Came:
         """Commit, and run it as the first of the next transaction: one round trip for both.
 
-        An error means, as from any commit, that nothing was committed. What became of the statement
-        is told, its error raised, by a call of what is returned.
+        An error may be of either half. What came back is told by a call of what is returned.
         """
         sql, arguments = self._sent(connection, values)
-        try:
-            return _send(connection, COMMIT_AND + sql, arguments)
-        except DBAPIError as error:
-            if _line(connection).info.transaction_status != extensions.TRANSACTION_STATUS_INERROR:
-                raise
-            of_statement = error  # only within a transaction, so the next one: the commit is done
-
-        def failed() -> NoReturn:
-            raise of_statement
-
-        return failed
+        return _send(connection, COMMIT_AND + sql, arguments)
 
     def _sent(self, connection: Connection, values: Mapping[str, object]) -> tuple[str, Arguments]:
         # an id as plain text: it has its parameter's type anyway, and a cast is parsed for each

@@ -22,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app import facts
 from app.kafka import Answer, Sender, Verdict
 from app.kafka_options import DELIVERY_SECONDS
-from app.report import DrainOptions, DrainReport
+from app.report import DRAIN_LANES, DrainOptions, DrainReport
 from app.store import errors, outbox, runs
 from app.store.outbox import Row
 from app.store.runs import Job, Outcome
@@ -32,8 +32,6 @@ MAX_ATTEMPTS = 5
 """A message refused for its own sake so often is set aside (O4)."""
 BATCH_SECONDS = 12.0
 """A batch waits for Kafka no longer, so that it ends well below the connection's idle limit."""
-LANES = 3
-"""One claims, one sends, one marks."""
 HOLD_SECONDS = 1.0
 """A claim that has waited longer for its turn to send is given back and made anew."""
 LOOK_AGAIN_SECONDS = 0.05
@@ -64,7 +62,7 @@ class Line:
     deadline: float
     after_id: int
     """Everything up to here has been claimed."""
-    acknowledged: deque[list[int]] = field(default_factory=lambda: deque(maxlen=LANES - 1))
+    acknowledged: deque[list[int]] = field(default_factory=lambda: deque(maxlen=DRAIN_LANES - 1))
     """Of the batches that were sent last; for who claims they may not be marked yet."""
     claiming: Lock = field(default_factory=Lock)
     sending: Lock = field(default_factory=Lock)
@@ -120,10 +118,10 @@ class Relay:
         with self.engine.connect() as connection:
             if self.batch(connection, line) < self.options.batch_size:
                 return
-            with ThreadPoolExecutor(LANES - 1, "lane") as threads:
+            with ThreadPoolExecutor(DRAIN_LANES - 1, "lane") as threads:
                 beside = [
                     threads.submit(copy_context().run, self.lane_beside, line)
-                    for _ in range(LANES - 1)
+                    for _ in range(DRAIN_LANES - 1)
                 ]
                 self.lane(connection, line)
                 for lane in beside:
@@ -134,7 +132,7 @@ class Relay:
         try:
             opened = self.engine.connect()
         except SQLAlchemyError as error:
-            self.report.detail = f"fewer lanes than {LANES}: {errors.sentence(error)}"
+            self.report.detail = f"fewer lanes than {DRAIN_LANES}: {errors.sentence(error)}"
             return
         with opened as connection:
             self.lane(connection, line)

@@ -51,6 +51,10 @@ class CycleReport:
         }
 
 
+DRAIN_LANES = 3
+"""Connections of a drain with more than a batch to do: one claims, one sends, one marks."""
+
+
 @dataclass(frozen=True, slots=True)
 class DrainOptions:
     """How large a batch is, and how long a cycle may be followed."""

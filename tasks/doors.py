@@ -10,6 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import database, facts
 from app.environment import SettingsError
+from app.report import DRAIN_LANES
 from app.settings import AppointmentTimeoutSettings
 from app.store import runs
 from app.store.runs import Job, Outcome
@@ -65,9 +66,12 @@ class Standing(Task):  # type: ignore[type-arg]
 
 
 def engine() -> Engine:
-    """This process's engine: a connection for each lane of a cycle, one beside them, one spare."""
+    """This process's engine: a connection for each lane of a cycle, one beside them, one spare.
+
+    And for those of a drain, which is at work in the same process where its pool is of threads.
+    """
     lanes = AppointmentTimeoutSettings.load().appointment_timeout_connections
-    return database.configured(lanes + 2)
+    return database.configured(lanes + 2 + DRAIN_LANES)
 
 
 def telling(*more: facts.Tell) -> facts.Tell:

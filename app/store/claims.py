@@ -8,9 +8,11 @@ has expired before, cost nothing even while an old snapshot keeps them.
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NoReturn
 from uuid import UUID
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from app.database import FIRST_INSTANT, LAST_INSTANT
 from app.domain.appointment import Appointment
@@ -18,6 +20,7 @@ from app.domain.booking import Booking
 from app.domain.event import CalendarEvent
 from app.domain.slot import Slot
 from app.prepared import Prepared, Row
+from app.store import endings
 from app.store.rows import RIVAL_HOLDS_SLOT, booking, columns
 
 OVERDUE = "a.status = 'Pending' AND a.pending_expires_at < :as_of"
@@ -178,12 +181,25 @@ def claim(connection: Connection, wanted: Wanted) -> Claim | None:
     return _claim(wanted.statement.run(connection, wanted.values))
 
 
-def commit_and_claim(connection: Connection, wanted: Wanted) -> Callable[[], Claim | None]:
-    """Commit what was written, and claim in the next transaction; an error: nothing is committed.
+def commit_and_claim(
+    connection: Connection, wanted: Wanted, written: str
+) -> Callable[[], Claim | None]:
+    """Commit the transaction of this id, and claim in the next: one round trip for both.
 
-    What came of the claim is told by a call of what is returned.
+    An error means that it is not committed, or that PostgreSQL cannot be asked. What came of the
+    claim, its error raised, is told by a call of what is returned.
     """
-    came = wanted.statement.commit_and_run(connection, wanted.values)
+    try:
+        came = wanted.statement.commit_and_run(connection, wanted.values)
+    except DBAPIError as error:
+        if not endings.is_committed(connection, written):
+            raise
+        of_claim = error
+
+        def failed() -> NoReturn:
+            raise of_claim
+
+        return failed
     return lambda: _claim(came())
 
 

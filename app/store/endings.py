@@ -3,7 +3,8 @@
 import json
 from uuid import UUID
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.domain.booking import Ending
 from app.domain.outbox import OutboxMessage
@@ -74,15 +75,39 @@ WITH appointment AS (
     VALUES (:message_id_1, :topic_1, :key_1, :payload_1, :headers_1),
            (:message_id_2, :topic_2, :key_2, :payload_2, :headers_2)
 )
-SELECT true FROM appointment, slot, event
+SELECT pg_current_xact_id()::text FROM appointment, slot, event
 """,
 )
 
 
-def save_ending(connection: Connection, ending: Ending) -> None:
-    """Write a cascade and its pair of messages, or raise VersionConflictError."""
-    if SAVE_ENDING.run(connection, _values(ending)) is None:
+def save_ending(connection: Connection, ending: Ending) -> str:
+    """Write a cascade and its pair of messages, or raise VersionConflictError.
+
+    Returns the transaction's id, by which `is_committed` finds out what became of it.
+    """
+    written = SAVE_ENDING.run(connection, _values(ending))
+    if written is None:
         raise VersionConflictError(ending.appointment.id)
+    return str(written[0])
+
+
+def is_committed(connection: Connection, transaction: str) -> bool:
+    """Whether it is, after an error that does not tell; what is open here is rolled back.
+
+    Asked on this connection, or where it is lost on a new one in its place.
+    """
+    try:
+        if getattr(connection.connection.dbapi_connection, "closed", True):
+            connection.invalidate()
+        connection.rollback()
+        status = connection.execute(_STATUS, {"id": transaction}).scalar_one()
+        connection.rollback()
+    except SQLAlchemyError:  # the server is away: nobody can tell, but the appointment's own status
+        return False
+    return bool(status == "committed")
+
+
+_STATUS = text("SELECT pg_xact_status(CAST(:id AS xid8))")
 
 
 def _values(ending: Ending) -> dict[str, object]:

@@ -51,7 +51,7 @@ def write(directory: Path, command: str, rows: Sequence[Mapping[str, Any]], kind
     for name, row in known.items():
         if row["series"]:
             (directory / f"{name}.svg").write_text(plot.draw(row["cells"][1], row["series"]))
-            parts.append(f"\n![{row['cells'][1]}]({name}.svg)\n\n{_below(row)}")
+            parts.append(f"\n![{row['cells'][1]}]({name}.svg)\n\n{_below(name, row)}")
     (directory / "README.md").write_text("\n".join(parts) + "\n")
     if (page := directory.parent / "scaling.md").exists() and known.keys() >= scaling.INPUTS:
         scaling.renew(known, page)
@@ -68,8 +68,9 @@ def _sides(name: str, row: Mapping[str, Any]) -> str:
     return f"* **{name}** ({where}): {'; '.join(row['sides'])}. `{row['command']}`"
 
 
-def _below(row: Mapping[str, Any]) -> str:
+def _below(shown: str, row: Mapping[str, Any]) -> str:
     """A plot's own words: how to draw it again, its limit, and its noise."""
-    _name, _says, reach, _ratio, noise, verdict = row["cells"]
+    name, _says, reach, _ratio, noise, verdict = row["cells"]
+    only = name if shown == name else f"{name} --kafka {APACHE}"
     limit = "" if reach == verdict else f", limit {reach}: {verdict}"
-    return f"`python -m dev.bench --only {row['figure']}`; half of the rounds {noise}{limit}"
+    return f"`python -m dev.bench --only {only}`; half of the rounds {noise}{limit}"

@@ -92,7 +92,7 @@ def half_a_pair(patch: SetAttribute) -> None:
 def commit_before_the_messages(patch: SetAttribute) -> None:
     """C3: the state is committed first, its pair of messages after it."""
     start = endings.SAVE_ENDING.sql.index(", message AS (")
-    end = endings.SAVE_ENDING.sql.index("SELECT true FROM appointment")
+    end = endings.SAVE_ENDING.sql.index("SELECT pg_current_xact_id()")
     silent = without(endings.SAVE_ENDING, endings.SAVE_ENDING.sql[start:end], "\n")
     save = endings.save_ending
 
