@@ -2,6 +2,7 @@
 
 What it is not: it accepts messages of any size, makes unknown topics by itself (4 partitions),
 and answers wrongly about `latest`, high watermarks and times after batches of several records.
+Where two clients write to one partition at once, it can become unreadable from there on.
 Read it from the beginning, as `consumer` does; `mock_kafka` is for error paths.
 """
 
